@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pluginapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/convert"
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// closeLimit is the limit of a Close whose request names none.
+const closeLimit = 10 * time.Second
+
+// Close stops intake, lets given verdicts and accepted publishes through, closes
+// the connection and answers with its resume bytes. What is not done within the
+// limit is given up: missing receipts are UNKNOWN then.
+func (s *server) Close(ctx context.Context, r *transportpb.CloseRequest) (*transportpb.CloseResponse, error) {
+	limit := time.Duration(r.GetLimit())
+	if limit <= 0 {
+		limit = closeLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := s.take(ctx, "close"); err != nil {
+		return nil, err
+	}
+	defer s.give()
+	s.mu.Lock()
+	again := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if again {
+		return nil, closedFault("close")
+	}
+	resume, err := s.shut(ctx, true, closeGrace)
+	if err != nil {
+		return nil, err
+	}
+	return &transportpb.CloseResponse{Resume: resume}, nil
+}
+
+// abandon ends the endpoint of a host that is gone: nothing is received any
+// more, no verdict is carried out, accepted publishes are flushed as far as ctx
+// lets them. It returns when the connection is closed or ctx has ended.
+func (s *server) abandon(ctx context.Context) { s.abandonWithin(ctx, closeGrace) }
+
+// abandonWithin is abandon with the time that the transport's Close may take
+// behind ctx to return.
+func (s *server) abandonWithin(ctx context.Context, grace time.Duration) {
+	s.mu.Lock()
+	again := s.closed
+	s.closed = true
+	for _, x := range s.subs {
+		x.cancel()
+	}
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	if _, err := s.shut(ctx, false, grace); err != nil {
+		s.log.Warn("close endpoint", "error", err)
+	}
+}
+
+// shut closes the connection with all that is under way. verdicts says whether
+// those that were given are carried out first.
+func (s *server) shut(ctx context.Context, verdicts bool, grace time.Duration) ([]byte, error) {
+	defer s.end()
+	s.mu.Lock()
+	conn, pub := s.conn, s.publish
+	subs := make([]*subscription, 0, len(s.subs))
+	for _, x := range s.subs {
+		subs = append(subs, x)
+	}
+	s.mu.Unlock()
+	for _, x := range subs {
+		x.stopIntake()
+	}
+	if pub != nil {
+		pub.refuseMore()
+		pub.await(pub.handedOver, ctx.Done())
+	}
+	for _, x := range subs {
+		if verdicts {
+			x.quiesce(ctx)
+		}
+		x.cutOff()
+	}
+	if conn == nil {
+		return nil, nil
+	}
+	resume, err := s.closeConn(ctx, conn, grace)
+	if pub != nil {
+		pub.settleAll()
+		pub.await(pub.answered, ctx.Done())
+	}
+	return resume, err
+}
+
+// closeConn calls the transport's Close and waits for it no longer than ctx and
+// a grace behind it.
+func (s *server) closeConn(ctx context.Context, conn Conn, grace time.Duration) ([]byte, error) {
+	type answer struct {
+		resume []byte
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		var a answer
+		if f := contain(s.log, "Close", func() { a.resume, a.err = conn.Close(ctx) }); f != nil {
+			a.err = f
+		}
+		done <- a
+	}()
+	select {
+	case a := <-done:
+		if a.err != nil {
+			return nil, faultOf("close", a.err)
+		}
+		return a.resume, nil
+	case <-ctx.Done():
+	}
+	// A transport that looks at its context is about to return.
+	last := time.NewTimer(grace)
+	defer last.Stop()
+	select {
+	case a := <-done:
+		if a.err != nil {
+			return nil, faultOf("close", a.err)
+		}
+		return a.resume, nil
+	case <-last.C:
+		return nil, newFault(core.FaultTimeout, "close: the transport does not return from Close")
+	}
+}
+
+// closeGrace is what a Close may take beyond its limit to return.
+const closeGrace = 100 * time.Millisecond
+
+// quiesce waits until the given verdicts are carried out, or ctx ends.
+func (x *subscription) quiesce(ctx context.Context) {
+	for {
+		x.mu.Lock()
+		idle := len(x.runs) == 0 && !x.settling
+		x.mu.Unlock()
+		if idle {
+			return
+		}
+		select {
+		case <-x.idle:
+		case <-x.settled:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// cutOff makes verdicts fail that come after the endpoint is closed.
+func (x *subscription) cutOff() {
+	x.mu.Lock()
+	x.cut = true
+	x.mu.Unlock()
+}
+
+// Request publishes a request and waits for its reply.
+func (s *server) Request(ctx context.Context, r *transportpb.RequestRequest) (*transportpb.RequestResponse, error) {
+	d, conn, err := s.connected("request")
+	if err != nil {
+		return nil, err
+	}
+	requester, ok := conn.(Requester)
+	if !ok || !d.spec.Requests {
+		return nil, newFault(core.FaultUnsupported, "request: transport %s has no requests", d.spec.Name)
+	}
+	out := outgoing(r.GetOutgoing())
+	check := publishCheck{spec: &d.spec}
+	if f := check.refuse(out, int64(frame.Weight(&out.Message))); f != nil {
+		return nil, f
+	}
+	if t := time.Duration(r.GetTimeout()); t > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, t)
+		defer cancel()
+	}
+	m := Outgoing{
+		Message: out.Message, Purpose: known(out.Purpose), Carry: out.Carry, DeliverAfter: out.DeliverAfter,
+		DedupID: out.DedupID, Options: Options{raw: out.Options, typ: d.spec.Publish.typ},
+	}
+	var reply core.Message
+	if f := contain(s.log, "Request", func() { reply, err = requester.Request(ctx, m) }); f != nil {
+		return nil, f
+	}
+	if err != nil {
+		return nil, faultOf("request", err)
+	}
+	if size := frame.Weight(&reply); size > frame.MaxPayload {
+		return nil, newFault(core.FaultTooLarge, "request: the reply has %d bytes, the limit is %d", size, frame.MaxPayload)
+	}
+	return &transportpb.RequestResponse{Reply: convert.FromMessage(reply)}, nil
+}
+
+// outgoing reads a message to publish.
+func outgoing(p *transportpb.Outgoing) *frame.Outgoing {
+	m := &frame.Outgoing{
+		ID: p.GetId(), Purpose: uint8(purpose(p.GetPurpose())), Carry: p.GetCarry(),
+		DeliverAfter: time.Duration(p.GetDeliverAfter()), DedupID: p.GetDedupId(), Options: p.GetOptions(),
+	}
+	m.Message.Name, m.Message.Payload = p.GetName(), p.GetPayload()
+	for _, h := range p.GetHeaders() {
+		m.Message.Headers = append(m.Message.Headers, core.Header{Name: h.GetName(), Value: h.GetValue()})
+	}
+	return m
+}

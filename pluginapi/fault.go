@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pluginapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// faultOf returns err as a fault: the one in its chain, else one whose code
+// follows from the context's errors. doing names what failed.
+func faultOf(doing string, err error) *core.Fault {
+	if f, ok := errors.AsType[*core.Fault](err); ok && f != nil {
+		if f.Code != core.FaultUnspecified {
+			return f
+		}
+		c := *f
+		c.Code = core.FaultInternal
+		return &c
+	}
+	f := &core.Fault{Code: core.FaultInternal, Message: fmt.Sprintf("%s: %v", doing, err)}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code, f.Transient = core.FaultTimeout, true
+	case errors.Is(err, context.Canceled):
+		f.Code, f.Transient = core.FaultCanceled, true
+	}
+	return f
+}
+
+// newFault returns a fault with one line of text.
+func newFault(code core.FaultCode, format string, args ...any) *core.Fault {
+	return &core.Fault{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// misuse is the fault of a host that calls out of order; missing says what has
+// to come before.
+func misuse(call, missing string) *core.Fault {
+	return newFault(core.FaultConflict, "%s is out of order: %s", call, missing)
+}
+
+// breach is the fault of a transport that breaks the contract at a field.
+func breach(where, path, what, fix string) *core.Fault {
+	return &core.Fault{
+		Code:        core.FaultInternal,
+		Message:     where + " breaks the transport contract",
+		Diagnostics: []core.Diagnostic{{Path: path, Message: what, Fix: fix}},
+	}
+}
+
+// contain calls author code and turns its panic into a fault, so that one
+// broken transport call ends what it belongs to and not the process.
+func contain(log *slog.Logger, doing string, call func()) (fault *core.Fault) {
+	defer func() {
+		if v := recover(); v != nil {
+			log.Error("transport panicked", "in", doing, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			fault = newFault(core.FaultInternal, "%s panicked: %v; the plugin's log has the stack", doing, v)
+		}
+	}()
+	call()
+	return nil
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pluginapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/convert"
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+const (
+	// creditGrace is how long a used up window waits for credit before Receive
+	// is asked for voids and reports alone: a busy host gives credit sooner, and
+	// then nobody has to be called back.
+	creditGrace = 5 * time.Millisecond
+	// dullPause is the wait after a Receive that had nothing to say although it
+	// should have blocked.
+	dullPause = 20 * time.Millisecond
+	// maxDull is how often in a row a Receive with room may say nothing before
+	// it is slowed down and complained about.
+	maxDull = 100
+)
+
+// receiver runs Receive and sends what comes of it, with ids and within the
+// window. It owns its fields.
+type receiver struct {
+	x *subscription
+
+	ctx    context.Context //nolint:containedctx // of Receive; made anew after a recall
+	cancel context.CancelFunc
+
+	pending   []Delivery  // read, and beyond the window
+	caughtUp  bool        // to be told once nothing is pending
+	ending    bool        // Receive has said that there is nothing more
+	fault     *core.Fault // why, nil = the end
+	overfills bool        // the transport returned more than its room
+	graced    bool        // the grace of a used up window has passed
+	dull      int         // calls in a row that said nothing
+
+	pause *time.Timer
+	out   frame.SubscribeResponse
+	ids   []uint64
+}
+
+func (r *receiver) init(x *subscription) {
+	r.x = x
+	r.pause = time.NewTimer(time.Hour)
+	r.pause.Stop()
+}
+
+// step is what the receiver does next.
+type step uint8
+
+const (
+	stepQuit step = iota
+	stepSeek
+	stepFlush    // send pending deliveries
+	stepCaughtUp // say so
+	stepEnd
+	stepReceive
+	stepWait  // for a change
+	stepGrace // for a change, not for long
+)
+
+func (r *receiver) run() {
+	defer close(r.x.received)
+	defer r.drop()
+	defer r.pause.Stop()
+	for {
+		what, room := r.next()
+		switch what {
+		case stepQuit:
+			return
+		case stepSeek:
+			r.seek()
+		case stepFlush:
+			r.flush()
+		case stepCaughtUp:
+			r.caughtUp = false
+			r.send(&frame.SubscribeResponse{CaughtUp: true})
+		case stepEnd:
+			r.drop()
+			r.x.end(r.fault)
+		case stepReceive:
+			r.receive(room)
+		case stepWait:
+			r.wait(0)
+		case stepGrace:
+			r.wait(creditGrace)
+			r.graced = true
+		}
+	}
+}
+
+// next decides by the state of the subscription.
+func (r *receiver) next() (step, Room) {
+	x := r.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	room := x.room()
+	if room.Messages > 0 {
+		r.graced = false
+	}
+	switch {
+	case x.ctx.Err() != nil, x.over && x.closing:
+		return stepQuit, room
+	case len(x.seeks) > 0:
+		return stepSeek, room
+	case x.over:
+		return stepWait, room
+	case len(r.pending) > 0 && room.Messages > 0:
+		return stepFlush, room
+	case x.stopped:
+		return stepEnd, room
+	case len(r.pending) == 0 && r.caughtUp:
+		return stepCaughtUp, room
+	case r.ending && len(r.pending) == 0:
+		return stepEnd, room
+	case r.ending:
+		return stepWait, room
+	case room.Messages > 0:
+		return stepReceive, room
+	case r.overfills && len(r.pending) > 0:
+		return stepWait, room
+	case !r.graced:
+		return stepGrace, room
+	}
+	return stepReceive, Room{}
+}
+
+// wait waits for a change, at most for limit where that is not 0.
+func (r *receiver) wait(limit time.Duration) {
+	var due <-chan time.Time
+	if limit > 0 {
+		r.pause.Reset(limit)
+		defer r.pause.Stop()
+		due = r.pause.C
+	}
+	select {
+	case <-r.x.toReceiver:
+	case <-due:
+	case <-r.x.ctx.Done():
+	}
+}
+
+// receive calls Receive once and reports what it returned.
+func (r *receiver) receive(room Room) {
+	x := r.x
+	if !r.lend(room) {
+		return
+	}
+	var (
+		batch Batch
+		err   error
+	)
+	panicked := contain(x.log, "Receive", func() { batch, err = x.sub.Receive(r.ctx, room) })
+	x.mu.Lock()
+	x.recall = nil
+	x.mu.Unlock()
+	recalled := r.ctx.Err() != nil
+	said := r.report(&batch, room)
+	switch {
+	case r.ending: // the report broke the contract
+	case panicked != nil:
+		r.ending, r.fault = true, panicked
+	case err == nil || recalled && errors.Is(err, context.Canceled):
+		r.yawn(said || recalled, room)
+	case errors.Is(err, io.EOF):
+		r.ending = true
+	default:
+		r.ending, r.fault = true, faultOf("receive", err)
+	}
+}
+
+// lend enters a Receive with its room, so that a change can call it back. It
+// reports false when something has come up in between.
+func (r *receiver) lend(room Room) bool {
+	x := r.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopped || len(x.seeks) > 0 {
+		return false
+	}
+	if now := x.room(); now.Messages < room.Messages || room.Messages == 0 && now.Messages > 0 {
+		return false
+	}
+	if r.ctx == nil || r.ctx.Err() != nil {
+		if r.cancel != nil {
+			r.cancel()
+		}
+		r.ctx, r.cancel = context.WithCancel(x.ctx)
+	}
+	x.recall, x.given = r.cancel, room
+	return true
+}
+
+// yawn slows down a transport that returns without a thing to say.
+func (r *receiver) yawn(said bool, room Room) {
+	if said {
+		r.dull = 0
+		return
+	}
+	r.dull++
+	switch {
+	case room.Messages == 0:
+		r.wait(dullPause)
+	case r.dull == maxDull:
+		r.x.log.Warn("transport returns from Receive with nothing; it should block until there is something")
+		fallthrough
+	case r.dull > maxDull:
+		r.wait(dullPause)
+	}
+}
+
+// report passes on a batch in its order: voids, reports, deliveries, caught up.
+// It reports whether there was anything in it.
+func (r *receiver) report(b *Batch, room Room) bool {
+	for i := range b.Voids {
+		r.void(&b.Voids[i])
+	}
+	for i := range b.Reports {
+		m := &transportpb.Report{Fault: convert.FromFault(b.Reports[i].Fault), Position: convert.Text(b.Reports[i].Position)}
+		r.send(&frame.SubscribeResponse{Report: m})
+	}
+	if n := len(b.Deliveries); n > 0 {
+		if n > room.Messages && !r.overfills {
+			r.overfills = true
+			r.x.log.Warn("transport returns more deliveries than its room; what is beyond waits in the plugin",
+				"deliveries", n, "room", room.Messages)
+		}
+		r.deliver(b.Deliveries)
+	}
+	if b.CaughtUp {
+		r.caughtUp = true
+	}
+	return len(b.Voids)+len(b.Reports)+len(b.Deliveries) > 0 || b.CaughtUp
+}
+
+// send sends; a stream that cannot be sent on is over.
+func (r *receiver) send(m *frame.SubscribeResponse) {
+	if err := r.x.send(m); err != nil {
+		r.x.cancel()
+	}
+}
+
+// drop forgets what was read and cannot be sent any more. It stays unsettled.
+func (r *receiver) drop() {
+	if n := len(r.pending); n > 0 {
+		r.x.log.Warn("deliveries were read and not passed on; they stay unsettled", "deliveries", n)
+		r.pending = nil
+	}
+	if r.cancel != nil {
+		r.cancel()
+	}
+}
+
+// seek moves the position: what was received before it becomes void.
+func (r *receiver) seek() {
+	x := r.x
+	x.mu.Lock()
+	to := x.seeks[0]
+	x.seeks = x.seeks[1:]
+	over := x.over || r.ending
+	x.mu.Unlock()
+	if f := r.move(to, over); f != nil {
+		r.send(&frame.SubscribeResponse{Sought: &transportpb.Sought{Fault: convert.FromFault(f)}})
+		return
+	}
+	x.mu.Lock()
+	r.ids = x.ledger.All(r.ids[:0])
+	for _, id := range r.ids {
+		x.ledger.Remove(id)
+	}
+	next := x.ledger.Next()
+	x.mu.Unlock()
+	r.pending, r.caughtUp = nil, false
+	// Only from the beginning is everything sure to come again. Where it is not
+	// sure a double is better than a loss.
+	r.sendVoid(r.ids, to.Kind == PositionBeginning)
+	r.send(&frame.SubscribeResponse{Sought: &transportpb.Sought{Next: next}})
+}
+
+// move calls Seek.
+func (r *receiver) move(to Position, over bool) *core.Fault {
+	x := r.x
+	seeker, ok := x.sub.(Seeker)
+	switch {
+	case !ok || !x.canSeek:
+		return newFault(core.FaultUnsupported, "seek: the transport cannot move a subscription")
+	case to.Kind == PositionUnspecified:
+		return newFault(core.FaultInvalid, "seek: the kind of position is not known")
+	case over:
+		return newFault(core.FaultClosed, "seek: the subscription has ended")
+	}
+	var err error
+	if f := contain(x.log, "Seek", func() { err = seeker.Seek(x.ctx, to) }); f != nil {
+		return f
+	}
+	if err != nil {
+		return faultOf("seek", err)
+	}
+	return nil
+}
+
+// ended returns the message that ends a subscription.
+func ended(f *core.Fault) *transportpb.Ended { return &transportpb.Ended{Fault: convert.FromFault(f)} }

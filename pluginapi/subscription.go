@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pluginapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/convert"
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/link"
+	"github.com/longshore-go/longshore/internal/transportpb"
+	"github.com/longshore-go/longshore/pluginapi/internal/ledger"
+)
+
+// The bounds of what a host may have waiting on one subscription. A host that
+// keeps to its window stays far below; one that does not ends its own stream.
+const (
+	maxVerdictRuns = 1 << 17
+	maxSeeks       = 16
+)
+
+// subscription is one stream: the reader takes what the host says and never
+// waits, the receiver runs Receive and sends, the settler runs Settle and
+// answers. They share what stands under mu.
+type subscription struct {
+	server   *server
+	log      *slog.Logger
+	stream   link.ServerSubscribeStream
+	sub      Subscription
+	profiles []core.Capabilities
+	where    string // for breaches
+	canSeek  bool
+
+	ctx    context.Context //nolint:containedctx // of the stream; ends what author code does
+	cancel context.CancelFunc
+
+	sending sync.Mutex
+	shut    atomic.Bool // nothing is sent any more
+
+	mu       sync.Mutex
+	ledger   *ledger.Ledger
+	window   frame.Credit
+	stopped  bool        // no more intake
+	limit    *time.Timer // of the wait for Receive after a stop
+	over     bool        // Ended is sent
+	closing  bool        // the host has half-closed: what is queued is the rest
+	cut      bool        // the endpoint closed under the subscription: verdicts fail
+	seeks    []Position
+	recall   context.CancelFunc // of the Receive under way, nil = none
+	given    Room               // what that Receive was given
+	runs     []frame.VerdictRun // waiting to be settled
+	settling bool               // the settler has runs in work
+	late     lateTable
+
+	toReceiver chan struct{}
+	toSettler  chan struct{}
+	received   chan struct{} // closed when the receiver has ended
+	settled    chan struct{} // closed when the settler has ended
+	ended      chan struct{} // closed when intake has ended and Ended is sent
+	idle       chan struct{} // capacity 1: the settler has come to rest
+
+	receiver receiver
+	settler  settler
+}
+
+// Subscribe serves one subscription until the host half-closes or is gone.
+func (s *server) Subscribe(stream link.ServerSubscribeStream) error {
+	var r frame.SubscribeRequest
+	if err := stream.Recv(&r); err != nil {
+		if errors.Is(err, io.EOF) {
+			return misuse("subscribe", "the first message is start")
+		}
+		return err
+	}
+	if r.Start == nil {
+		return misuse("subscribe", "the first message is start")
+	}
+	x, err := s.open(stream, r.Start.GetRegistration())
+	if err != nil {
+		return err
+	}
+	defer s.forget(r.Start.GetRegistration().GetId(), x)
+	return x.run()
+}
+
+// open opens a registration at the transport and checks what it offers.
+func (s *server) open(stream link.ServerSubscribeStream, p *transportpb.Registration) (*subscription, error) {
+	d, conn, err := s.connected("subscribe")
+	if err != nil {
+		return nil, err
+	}
+	reg, wrong := d.registration(p)
+	if len(wrong) > 0 {
+		return nil, invalid(fmt.Sprintf("options of subscription %q", reg.Name), wrong)
+	}
+	x := &subscription{
+		server: s, stream: stream,
+		log:    s.log.With("subscription", reg.Name),
+		where:  fmt.Sprintf("subscription %q of transport %s", reg.Name, d.spec.Name),
+		ledger: ledger.New(0),
+
+		toReceiver: make(chan struct{}, 1),
+		toSettler:  make(chan struct{}, 1),
+		received:   make(chan struct{}),
+		settled:    make(chan struct{}),
+		ended:      make(chan struct{}),
+		idle:       make(chan struct{}, 1),
+	}
+	x.ctx, x.cancel = context.WithCancel(stream.Context())
+	if err := s.admit(reg.ID, x); err != nil {
+		x.cancel()
+		return nil, err
+	}
+	if err := x.start(d, conn, reg); err != nil {
+		x.cancel()
+		s.forget(reg.ID, x)
+		return nil, err
+	}
+	return x, nil
+}
+
+// admit enters a subscription; there is one a registration.
+func (s *server) admit(id uint32, x *subscription) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return closedFault("subscribe")
+	}
+	if s.subs[id] != nil {
+		return misuse("subscribe", fmt.Sprintf("registration %d is open already", id))
+	}
+	s.subs[id] = x
+	return nil
+}
+
+// forget removes a subscription.
+func (s *server) forget(id uint32, x *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.subs[id] == x {
+		delete(s.subs, id)
+	}
+}
+
+// start calls the transport's Subscribe, checks the profiles and answers
+// Started.
+func (x *subscription) start(d *description, conn Conn, reg Registration) error {
+	var err error
+	if f := contain(x.log, "Subscribe", func() { x.sub, err = conn.Subscribe(x.ctx, reg) }); f != nil {
+		return f
+	}
+	switch {
+	case err != nil:
+		return faultOf("subscribe", err)
+	case x.sub == nil:
+		return breach(x.where, "subscription", "is nil without an error", "return a Subscription or an error")
+	}
+	if f := x.check(d, reg); f != nil {
+		x.close()
+		return f
+	}
+	x.receiver.init(x)
+	x.settler.init(x)
+	started := &transportpb.Started{Profiles: convert.FromProfiles(x.profiles)}
+	if err := x.send(&frame.SubscribeResponse{Started: started}); err != nil {
+		x.close()
+		return err
+	}
+	return nil
+}
+
+// check compares what the subscription offers with what was announced.
+func (x *subscription) check(d *description, reg Registration) *core.Fault {
+	var profiles []core.Capabilities
+	if f := contain(x.log, "Profiles", func() { profiles = x.sub.Profiles() }); f != nil {
+		return f
+	}
+	if len(profiles) == 0 {
+		return breach(x.where, "profiles", "is empty", "name at least one capability set")
+	}
+	tops, top, named := d.spec.Ceilings, "ceiling", false
+	x.server.mu.Lock()
+	if in := x.server.inspected; in != nil {
+		if ps, ok := in.profiles[reg.ID]; ok {
+			tops, top, named = ps, "profile of Inspect", true
+		}
+	}
+	x.server.mu.Unlock()
+	for i, p := range profiles {
+		if f := profileBreach(x.where, fmt.Sprintf("profiles[%d]", i), p, tops, named, top); f != nil {
+			return f
+		}
+	}
+	if _, ok := x.sub.(Seeker); d.spec.Seeks && !ok {
+		return breach(x.where, "seeks", "is announced and the Subscription is no Seeker",
+			"implement Seek or leave Spec.Seeks false")
+	}
+	x.profiles = append([]core.Capabilities(nil), profiles...)
+	x.canSeek = d.spec.Seeks
+	return nil
+}
+
+// run serves the stream after Started.
+func (x *subscription) run() error {
+	go x.receiver.run()
+	go x.settler.run()
+	err := x.read()
+	if errors.Is(err, io.EOF) {
+		err = x.finish()
+	}
+	x.cancel()
+	x.stopIntake()
+	x.await(x.received, "Receive")
+	x.await(x.settled, "Settle")
+	// What an author's call that did not end would send goes nowhere.
+	x.shut.Store(true)
+	x.close()
+	return err
+}
+
+// finish ends a stream that the host has half-closed: intake ends, the verdicts
+// that are left are carried out and answered.
+func (x *subscription) finish() error {
+	x.stopIntake()
+	select {
+	case <-x.ended:
+	case <-x.ctx.Done():
+	}
+	x.mu.Lock()
+	x.closing = true
+	x.mu.Unlock()
+	wake(x.toReceiver)
+	wake(x.toSettler)
+	select {
+	case <-x.settled:
+	case <-x.ctx.Done():
+	}
+	return x.ctx.Err()
+}
+
+// await waits for a goroutine in author code, at most for the limit.
+func (x *subscription) await(done <-chan struct{}, call string) bool {
+	t := time.NewTimer(x.server.options.AuthorLimit)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		x.log.Error("transport does not return from a call that was cancelled; it is left behind", "in", call)
+		return false
+	}
+}
+
+// close closes the transport's subscription.
+func (x *subscription) close() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), x.server.options.AuthorLimit)
+		defer cancel()
+		var err error
+		if f := contain(x.log, "Close", func() { err = x.sub.Close(ctx) }); f != nil {
+			return
+		}
+		if err != nil {
+			x.log.Warn("close subscription", "error", err)
+		}
+	}()
+	x.await(done, "Close")
+}
+
+// read takes what the host says until it half-closes (io.EOF), is lost, or
+// breaks the protocol.
+func (x *subscription) read() error {
+	var r frame.SubscribeRequest
+	for {
+		if err := x.stream.Recv(&r); err != nil {
+			return err
+		}
+		switch {
+		case r.Credit != nil:
+			x.credit(*r.Credit)
+		case len(r.Settle) > 0:
+			if f := x.queue(r.Settle); f != nil {
+				return f
+			}
+		case r.Seek != nil:
+			if f := x.queueSeek(r.Seek); f != nil {
+				return f
+			}
+		case r.Stop:
+			x.stopIntake()
+		case r.Start != nil:
+			return misuse("subscribe", "start comes once")
+		}
+	}
+}
+
+// wake signals a goroutine that looks at the state itself.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// errShut is what sending returns after the stream has ended.
+var errShut = errors.New("stream has ended")
+
+// send sends one message to the host. gRPC wants one sender at a time.
+func (x *subscription) send(r *frame.SubscribeResponse) error {
+	x.sending.Lock()
+	defer x.sending.Unlock()
+	if x.shut.Load() {
+		if r.Deliveries != nil {
+			r.Deliveries.Release()
+		}
+		return errShut
+	}
+	return x.stream.Send(r)
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pluginapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// Transport is a kind of transport. Both methods return at once and do no I/O.
+type Transport interface {
+	// Describe says what the transport is; it returns the same every time.
+	Describe() Spec
+	// Configure binds settings to one endpoint. It is called once per process.
+	// A *Fault with diagnostics points at the fields that are wrong.
+	Configure(s Settings) (Endpoint, error)
+}
+
+// Endpoint is a configured transport that is not connected yet.
+type Endpoint interface {
+	// Inspect sees all registrations and destinations of the endpoint at once
+	// and says what each can do and what is refused. It does no I/O and may be
+	// called several times.
+	Inspect(u Usage) Inspection
+	// Connect opens what the registrations need. resume is what the last
+	// generation handed over, nil for the first.
+	Connect(ctx context.Context, resume []byte) (Conn, error)
+}
+
+// Conn is a connected endpoint. Its methods may be called from any goroutine.
+type Conn interface {
+	// Subscribe opens one registration. Nothing may be received before the
+	// first Receive.
+	Subscribe(ctx context.Context, r Registration) (Subscription, error)
+	// Publish takes messages in order and calls done once for each, from any
+	// goroutine, before or after it returns. A blocked destination must not
+	// hold up others. The messages are valid until their done is called.
+	Publish(ctx context.Context, msgs []Outgoing, done func(i int, r Receipt))
+	// Close stops intake, flushes accepted publishes and given verdicts within
+	// ctx, and returns resume bytes for the next generation. It sends no
+	// verdict of its own.
+	Close(ctx context.Context) (resume []byte, err error)
+}
+
+// Subscription delivers. Receive and Settle run beside each other; each is
+// called by one goroutine at a time.
+type Subscription interface {
+	// Profiles are the capability sets of its deliveries. They may be narrower
+	// than what Inspect said, never wider.
+	Profiles() []core.Capabilities
+	// Receive blocks until there is at least one thing to report or ctx ends.
+	// It returns no more deliveries than room allows. io.EOF ends the
+	// subscription; any other error ends it with that cause.
+	Receive(ctx context.Context, room Room) (Batch, error)
+	// Settle carries out verdicts in order and returns a result for each. It
+	// does not wait for delays.
+	Settle(ctx context.Context, vs []Verdict) []Result
+	// Close ends the subscription. Unsettled deliveries stay as Unsettled says.
+	Close(ctx context.Context) error
+}
+
+// Requester is a Conn that can send a request and wait for its reply. The Spec
+// announces it with Requests.
+type Requester interface {
+	Request(ctx context.Context, m Outgoing) (core.Message, error)
+}
+
+// Seeker is a Subscription that can move its position. The Spec announces it
+// with Seeks. What was received before and is unsettled becomes void.
+type Seeker interface {
+	Seek(ctx context.Context, to Position) error
+}
+
+// LinkReporter is a Conn that reports the state of its connection to the
+// transport. The Spec announces it with LinkStates. report may be called from
+// any goroutine until Close returns.
+type LinkReporter interface {
+	ReportLink(report func(LinkState))
+}
+
+// Resumer is a Conn whose resume bytes change while it runs. keep is called
+// with each new value, since a crash never calls Close.
+type Resumer interface {
+	ReportResume(keep func(resume []byte))
+}
+
+// LinkState is the state of an endpoint's connection to its transport.
+type LinkState struct {
+	Up     bool
+	Reason string // one line, "" when up
+}
+
+// Spec describes a transport.
+type Spec struct {
+	Name         string // as in the binary's name
+	Version      string
+	NeverRestart bool // a crash ends the endpoint
+	WantsStdio   bool // the endpoint must be attached with the host's stdin and stdout
+
+	Settings     Schema // of an endpoint
+	Subscription Schema // options of a subscription
+	Publish      Schema // options of one message
+
+	// Ceilings are the widest sets that any subscription can have, Publishing
+	// the widest that any destination can have.
+	Ceilings   []core.Capabilities
+	Publishing core.Publishing
+
+	Requests   bool // Conn is a Requester
+	Seeks      bool // Subscription is a Seeker
+	LinkStates bool // Conn is a LinkReporter
+}
+
+// Usage is all that a host wants of one endpoint.
+type Usage struct {
+	Registrations []Registration
+	Destinations  []Target
+}
+
+// Registration is one subscription and what is declared for it.
+type Registration struct {
+	ID         uint32 // index in Usage
+	Name       string // what to read: a topic, key, queue or filter
+	Options    Options
+	Attempts   uint32        // MaxAttempts, 0 = none
+	DeadLetter string        // the dead letter, "" = none; "name@endpoint" on another endpoint
+	RetryTo    string        // as DeadLetter
+	Backoff    time.Duration // longest delay of a declared Backoff
+	Batch      bool          // handled in batches
+	Decoded    bool          // handled with a codec
+}
+
+// Target is a destination that the host may publish to.
+type Target struct {
+	Name    string
+	Purpose Purpose  // why; a destination used for several purposes appears once for each
+	For     []uint32 // ids of the registrations that use it, for copies and dead letters
+	Options Options
+}
+
+// Inspection answers Usage, index by index.
+type Inspection struct {
+	Registrations []RegistrationReport
+	Destinations  []TargetReport
+	Findings      []Finding // about the endpoint as a whole
+}
+
+// RegistrationReport is what one registration can do.
+type RegistrationReport struct {
+	Profiles []core.Capabilities
+	Shares   []uint32 // ids of registrations that share its intake
+	Findings []Finding
+}
+
+// TargetReport is what one destination can do.
+type TargetReport struct {
+	Publishing core.Publishing
+	ReturnsTo  []uint32 // ids of registrations of this endpoint that would receive it
+	Exactly    []uint32 // those of ReturnsTo that read exactly this name, not a pattern
+	Findings   []Finding
+}
+
+// Finding is a refusal or a warning at start.
+type Finding struct {
+	Warning bool   // does not refuse
+	Option  string // the option or setting that is wrong, by its field path
+	Message string
+	Fix     string
+}
+
+// Purpose says why a message is published.
+type Purpose uint8
+
+// The purposes.
+const (
+	PurposeUnspecified Purpose = iota
+	PurposeApplication         // by the service
+	PurposeRetry               // a copy below the cap
+	PurposeDeadLetter          // a dead letter
+	PurposeReply               // a reply
+)
+
+// Outgoing is a message to publish.
+type Outgoing struct {
+	Message      core.Message
+	Purpose      Purpose
+	Carry        []byte        // of the delivery that a copy or dead letter stems from
+	DeliverAfter time.Duration // the transport delivers it later
+	DedupID      string        // "" = none
+	Options      Options
+}
+
+// ReceiptStatus is what became of a publish.
+type ReceiptStatus uint8
+
+// The receipt's three values.
+const (
+	ReceiptUnspecified ReceiptStatus = iota
+	ReceiptConfirmed                 // as the destination's Confirms says
+	ReceiptRefused                   // not sent, and why; Fault.Transient says whether to try again
+	ReceiptUnknown                   // perhaps sent
+)
+
+// Receipt answers one Outgoing.
+type Receipt struct {
+	Status   ReceiptStatus
+	Fault    *core.Fault // of refused and unknown ones
+	Unrouted bool        // accepted, but nobody reads it
+	Position []byte
+}
+
+// Room is what Receive may return. Bytes is soft: it is exceeded by one
+// message at most.
+type Room struct {
+	Messages int
+	Bytes    int64
+}
+
+// Batch is what Receive reports, in this order: voids, reports, deliveries,
+// then caught up.
+type Batch struct {
+	Voids      []Void
+	Reports    []Report
+	Deliveries []Delivery
+	CaughtUp   bool // all there is has been delivered; the subscription stays open
+}
+
+// Delivery is one message received.
+type Delivery struct {
+	Handle      any // the transport's own, comes back in the Verdict
+	Message     core.Message
+	Attempt     uint32 // the source's count, first delivery = 1; 0 where it does not count
+	Profile     uint32 // index into Profiles
+	Scope       string // partition or session; order, cumulative acks and voids go by it
+	Identity    []byte // the same on every redelivery; nil = none
+	Position    []byte // for Seek
+	Carry       []byte // comes back on copies and dead letters
+	PublishedAt time.Time
+	// Undecodable is why the transport itself could not read the message.
+	Undecodable *core.Fault
+}
+
+// Void says that deliveries ended without a verdict.
+type Void struct {
+	Handles []any  // these, or
+	Scope   string // all of this scope, or
+	All     bool   // all of the subscription
+	Returns bool   // they come back
+}
+
+// Report is an error that is bound to no delivery. The subscription goes on.
+type Report struct {
+	Fault    *core.Fault
+	Position string // where, for people: a line number, an offset
+}
+
+// Verdict is what is decided of a delivery.
+type Verdict struct {
+	Handle any
+	Kind   core.VerdictKind
+	Delay  time.Duration // of a requeue
+	Hold   time.Duration // of an extend
+	Reason string        // of a reject
+}
+
+// ResultStatus is what became of a verdict.
+type ResultStatus uint8
+
+// The results of verdicts.
+const (
+	ResultUnspecified ResultStatus = iota
+	ResultDone                     // accepted
+	ResultStale                    // too late: the delivery is not there any more
+	ResultUnsupported              // not among the capabilities
+	ResultFailed                   // could not be carried out; see Fault
+)
+
+// Result answers one Verdict.
+type Result struct {
+	Status ResultStatus
+	Fault  *core.Fault
+}
+
+// PositionKind says where a subscription seeks to.
+type PositionKind uint8
+
+// The kinds of positions.
+const (
+	PositionUnspecified PositionKind = iota
+	PositionBeginning
+	PositionEnd
+	PositionTime  // Time
+	PositionExact // Value, from a Delivery
+)
+
+// Position is a place to seek to.
+type Position struct {
+	Kind  PositionKind
+	Time  time.Time
+	Value []byte
+}
+
+// Fault is the error of the contract; it crosses the process boundary whole.
+type Fault = core.Fault

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pluginapi
+
+import (
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// wider names the first field in which c can do more than top, "" when none
+// does. named says that top stands for one subscription, whose own address it
+// names; a ceiling's address only says that there can be one.
+func wider(c, top core.Capabilities, named bool) string {
+	switch {
+	case c.Ack != core.AckNone && c.Ack != top.Ack:
+		return "ack"
+	case c.Requeue > top.Requeue:
+		return "requeue"
+	case c.Requeue == core.RequeueDelayed && above(c.MaxDelay, top.MaxDelay):
+		return "max_delay"
+	case above(c.MaxHold, top.MaxHold):
+		return "max_hold"
+	case c.Extend && !top.Extend && top.MaxHold != 0:
+		return "extend"
+	case c.Reject != core.RejectNone && c.Reject != top.Reject:
+		return "reject"
+	case c.Counts > top.Counts:
+		return "counts"
+	case c.Address != "" && (top.Address == "" || named && c.Address != top.Address):
+		return "address"
+	case c.Unsettled != core.UnsettledLost && c.Unsettled != top.Unsettled:
+		return "unsettled"
+	case c.Durable && !top.Durable:
+		return "durable"
+	case c.Order > top.Order:
+		return "order"
+	}
+	return ""
+}
+
+// above reports whether limit d allows more than limit top; 0 is no limit.
+func above(d, top time.Duration) bool { return top != 0 && (d == 0 || d > top) }
+
+// widerThanAll names the field in which c exceeds the top that it comes nearest
+// to, "" when it lies within one of them. Without any top everything exceeds.
+func widerThanAll(c core.Capabilities, tops []core.Capabilities, named bool) (field string, wide bool) {
+	for i := range tops {
+		f := wider(c, tops[i], named)
+		if f == "" {
+			return "", false
+		}
+		// With several tops the first one's field is as good as any.
+		if field == "" {
+			field = f
+		}
+	}
+	return field, true
+}
+
+// publishesMore names the first field in which p promises more than top.
+func publishesMore(p, top core.Publishing) string {
+	switch {
+	case p.Confirms > top.Confirms:
+		return "confirms"
+	case p.Retains > top.Retains:
+		return "retains"
+	case p.MaxDelay > top.MaxDelay:
+		return "max_delay"
+	case p.Dedups && !top.Dedups:
+		return "dedups"
+	case !carries(top.Headers, p.Headers):
+		return "headers"
+	case top.MaxBytes != 0 && (p.MaxBytes == 0 || p.MaxBytes > top.MaxBytes):
+		return "max_bytes"
+	case top.MaxHeaders != 0 && (p.MaxHeaders == 0 || p.MaxHeaders > top.MaxHeaders):
+		return "max_headers"
+	}
+	return ""
+}
+
+// carries reports whether a ceiling of top includes mode. Headers of any bytes
+// beside the payload are the most there is; an envelope carries any bytes too,
+// but changes the payload.
+func carries(top, mode core.HeaderMode) bool {
+	switch mode {
+	case core.HeadersNone:
+		return true
+	case core.HeadersNativeText, core.HeadersEnveloped:
+		return top == mode || top == core.HeadersNativeBytes
+	default:
+		return top == mode
+	}
+}
