@@ -92,6 +92,7 @@ func FromPublishing(p core.Publishing) *transportpb.Publishing {
 		Headers:    transportpb.HeaderMode(p.Headers),
 		MaxBytes:   p.MaxBytes,
 		MaxHeaders: clampInt32(p.MaxHeaders),
+		Repeats:    p.Repeats,
 	}
 }
 
@@ -105,6 +106,7 @@ func ToPublishing(p *transportpb.Publishing) core.Publishing {
 		Headers:    known(p.GetHeaders(), core.HeadersEnveloped),
 		MaxBytes:   p.GetMaxBytes(),
 		MaxHeaders: int(p.GetMaxHeaders()),
+		Repeats:    p.GetRepeats(),
 	}
 }
 

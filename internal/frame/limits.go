@@ -32,7 +32,7 @@ func Weight(m *core.Message) int {
 // Check says why o cannot travel, nil when it can. A sender that checks each
 // message before it joins a frame never has a whole frame refused for one.
 func (o *Outgoing) Check() *core.Fault {
-	if f := checkSize(&o.Message, sizeOutgoing(o)); f != nil {
+	if f := o.Fits(); f != nil {
 		return f
 	}
 	if !utf8.ValidString(o.Message.Name) {
@@ -49,8 +49,11 @@ func (o *Outgoing) Check() *core.Fault {
 	return nil
 }
 
-// Check says why d cannot travel, nil when it can.
-func (d *Delivery) Check() *core.Fault { return checkSize(&d.Message, sizeDelivery(d)) }
+// Fits says which limit o is over, nil when it is over none.
+func (o *Outgoing) Fits() *core.Fault { return checkSize(&o.Message, sizeOutgoing(o)) }
+
+// Fits says which limit d is over, nil when it is over none.
+func (d *Delivery) Fits() *core.Fault { return checkSize(&d.Message, sizeDelivery(d)) }
 
 // invalid refuses text that is no UTF-8, which the protocol's strings are.
 func invalid(what, text string) *core.Fault {

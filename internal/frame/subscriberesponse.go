@@ -35,7 +35,7 @@ func (e *SubscribeResponseEncoder) Reset(r *SubscribeResponse) (refused *core.Fa
 			return nil
 		}
 		for i := range r.Deliveries.Items {
-			if f := r.Deliveries.Items[i].Check(); f != nil {
+			if f := r.Deliveries.Items[i].Fits(); f != nil {
 				return f
 			}
 		}

@@ -1230,7 +1230,9 @@ type Publishing struct {
 	// Largest payload plus headers; 0 = the protocol's limit.
 	MaxBytes int64 `protobuf:"varint,6,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	// Most headers; 0 = no limit.
-	MaxHeaders    int32 `protobuf:"varint,7,opt,name=max_headers,json=maxHeaders,proto3" json:"max_headers,omitempty"`
+	MaxHeaders int32 `protobuf:"varint,7,opt,name=max_headers,json=maxHeaders,proto3" json:"max_headers,omitempty"`
+	// Several headers may have one name.
+	Repeats       bool `protobuf:"varint,8,opt,name=repeats,proto3" json:"repeats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1312,6 +1314,13 @@ func (x *Publishing) GetMaxHeaders() int32 {
 		return x.MaxHeaders
 	}
 	return 0
+}
+
+func (x *Publishing) GetRepeats() bool {
+	if x != nil {
+		return x.Repeats
+	}
+	return false
 }
 
 // Diagnostic points at one field of settings or options.
@@ -4447,7 +4456,7 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\tunsettled\x18\t \x01(\x0e2!.longshore.transport.v1.UnsettledR\tunsettled\x12\x18\n" +
 	"\adurable\x18\n" +
 	" \x01(\bR\adurable\x127\n" +
-	"\x05order\x18\v \x01(\x0e2!.longshore.transport.v1.OrderModeR\x05order\"\xb7\x02\n" +
+	"\x05order\x18\v \x01(\x0e2!.longshore.transport.v1.OrderModeR\x05order\"\xd1\x02\n" +
 	"\n" +
 	"Publishing\x12;\n" +
 	"\bconfirms\x18\x01 \x01(\x0e2\x1f.longshore.transport.v1.ConfirmR\bconfirms\x12;\n" +
@@ -4457,7 +4466,8 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\aheaders\x18\x05 \x01(\x0e2\".longshore.transport.v1.HeaderModeR\aheaders\x12\x1b\n" +
 	"\tmax_bytes\x18\x06 \x01(\x03R\bmaxBytes\x12\x1f\n" +
 	"\vmax_headers\x18\a \x01(\x05R\n" +
-	"maxHeaders\"L\n" +
+	"maxHeaders\x12\x18\n" +
+	"\arepeats\x18\b \x01(\bR\arepeats\"L\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

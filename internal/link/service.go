@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// serviceName is the service's full name in the protocol.
+const serviceName = "longshore.transport.v1.TransportService"
+
+// Register serves s on r, which was made with ServerOptions.
+func Register(r grpc.ServiceRegistrar, s Server) { r.RegisterService(description(), s) }
+
+// description is the service with its handlers. It is written by hand because
+// its streams carry frames in place of generated messages.
+func description() *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: serviceName,
+		HandlerType: (*Server)(nil),
+		Metadata:    transportpb.File_longshore_transport_v1_transport_proto.Path(),
+		Methods: []grpc.MethodDesc{
+			method("Describe", Server.Describe),
+			method("Configure", Server.Configure),
+			method("Inspect", Server.Inspect),
+			method("Connect", Server.Connect),
+			method("Request", Server.Request),
+			method("Close", Server.Close),
+		},
+		Streams: []grpc.StreamDesc{
+			stream("Subscribe", func(s Server, g grpc.ServerStream) error { return s.Subscribe(&serverSubscribe{stream: g}) }),
+			stream("Publish", func(s Server, g grpc.ServerStream) error { return s.Publish(&serverPublish{stream: g}) }),
+			stream("Supervise", func(s Server, g grpc.ServerStream) error { return s.Supervise(&serverSupervise{stream: g}) }),
+		},
+	}
+}
+
+// message is a pointer to a generated message.
+type message[T any] interface {
+	*T
+	proto.Message
+}
+
+// method serves a call with one answer.
+func method[In, Out any, PIn message[In], POut message[Out]](
+	name string, call func(s Server, ctx context.Context, r *In) (*Out, error), //nolint:revive // a method expression has its receiver first
+) grpc.MethodDesc {
+	serve := func(s Server, ctx context.Context, r *In) (any, error) { //nolint:revive // as above
+		out, err := call(s, ctx, r)
+		if err != nil {
+			return nil, toStatus(err)
+		}
+		if f := checkSize(POut(out)); f != nil {
+			return nil, toStatus(f)
+		}
+		return out, nil
+	}
+	handle := func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
+		in := new(In)
+		if err := decode(in); err != nil {
+			return nil, err
+		}
+		s := server.(Server) //nolint:errcheck,forcetypeassert // gRPC has checked it against HandlerType
+		if through == nil {
+			return serve(s, ctx, in)
+		}
+		info := &grpc.UnaryServerInfo{Server: server, FullMethod: path(name)}
+		return through(ctx, in, info, func(ctx context.Context, in any) (any, error) {
+			return serve(s, ctx, in.(*In)) //nolint:errcheck,forcetypeassert // it is what was handed over
+		})
+	}
+	return grpc.MethodDesc{MethodName: name, Handler: handle}
+}
+
+// stream serves a stream in both directions.
+func stream(name string, serve func(s Server, g grpc.ServerStream) error) grpc.StreamDesc {
+	return grpc.StreamDesc{
+		StreamName:    name,
+		ClientStreams: true,
+		ServerStreams: true,
+		Handler: func(server any, g grpc.ServerStream) error {
+			if err := serve(server.(Server), g); err != nil { //nolint:errcheck,forcetypeassert // gRPC has checked it
+				return toStatus(err)
+			}
+			return nil
+		},
+	}
+}
+
+// path is a method's path on the wire.
+func path(method string) string { return "/" + serviceName + "/" + method }
+
+// checkSize refuses a generated message that is over the wire's limit.
+func checkSize(m proto.Message) error {
+	if n := proto.Size(m); n > frame.MaxWireSize {
+		return frame.TooLarge(string(m.ProtoReflect().Descriptor().Name())+" on the wire", n, frame.MaxWireSize)
+	}
+	return nil
+}
