@@ -52,6 +52,22 @@ func (d *Deliveries) Release() {
 	}
 }
 
+// Cut takes over the caller's holder of d and returns its items in frames of at
+// most MaxItems, each with one holder. They share the memory of d, which is
+// released behind the last of them.
+func (d *Deliveries) Cut() []*Deliveries {
+	var frames []*Deliveries
+	for rest := d.Items; len(rest) > 0; rest = rest[min(MaxItems, len(rest)):] {
+		f := NewDeliveries()
+		f.Items = append(f.Items, rest[:min(MaxItems, len(rest))]...)
+		f.store.behind = d
+		frames = append(frames, f)
+	}
+	d.Retain(len(frames))
+	d.Release()
+	return frames
+}
+
 // Publishes is one frame of messages to publish, pooled like Deliveries.
 type Publishes struct {
 	Items []Outgoing
@@ -88,6 +104,21 @@ func (p *Publishes) Release() {
 	if c, ok := home(cap(p.Items)); ok {
 		publishFrames[c].Put(p)
 	}
+}
+
+// Cut takes over the caller's holder of p and returns its items in frames of at
+// most MaxItems, as Deliveries.Cut does.
+func (p *Publishes) Cut() []*Publishes {
+	var frames []*Publishes
+	for rest := p.Items; len(rest) > 0; rest = rest[min(MaxItems, len(rest)):] {
+		f := NewPublishes()
+		f.Items = append(f.Items, rest[:min(MaxItems, len(rest))]...)
+		f.store.behind = p
+		frames = append(frames, f)
+	}
+	p.Retain(len(frames))
+	p.Release()
+	return frames
 }
 
 // classes are the item counts that frames are pooled by.
@@ -129,7 +160,11 @@ type store struct {
 	holders atomic.Int64
 	slab    *[]byte       // nil = the items own their memory
 	headers []core.Header // cut into the items' headers
+	behind  holder        // a frame whose memory the items lie in, nil = none
 }
+
+// holder is a frame that another one holds.
+type holder interface{ Release() }
 
 // open makes a pooled frame one holder's.
 func (s *store) open() {
@@ -164,5 +199,9 @@ func (s *store) clear() {
 	if s.slab != nil {
 		Pool{}.Put(s.slab)
 		s.slab = nil
+	}
+	if s.behind != nil {
+		s.behind.Release()
+		s.behind = nil
 	}
 }

@@ -232,6 +232,26 @@ func TestHolders(t *testing.T) {
 	mustPanic(t, "retained after release", func() { (&Publishes{}).Retain(1) })
 }
 
+func TestCutFramesShareMemory(t *testing.T) {
+	d := NewDeliveries()
+	d.Items = append(d.Items, frameOf(2*MaxItems+1, 10)...)
+	frames := d.Cut()
+	var got []int
+	for _, f := range frames {
+		got = append(got, len(f.Items))
+		f.Release()
+	}
+	if fmt.Sprint(got) != "[256 256 1]" {
+		t.Errorf("got frames of %v", got)
+	}
+	if n := d.store.holders.Load(); n != 0 {
+		t.Errorf("the cut frame has %d holders behind its parts", n)
+	}
+	if got := NewPublishes().Cut(); got != nil {
+		t.Errorf("an empty frame was cut into %v", got)
+	}
+}
+
 func mustPanic(t *testing.T, name string, f func()) {
 	t.Helper()
 	defer func() {

@@ -191,6 +191,9 @@ func TestPublishing(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				if len(p.Items) > frame.MaxItems {
+					return fmt.Errorf("frame of %d messages", len(p.Items))
+				}
 				rs := make([]frame.Receipt, 0, len(p.Items))
 				for _, o := range p.Items {
 					rs = append(rs, frame.Receipt{ID: o.ID, Status: frame.ReceiptConfirmed, Position: bytes.Clone(o.Message.Payload)})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -133,13 +134,22 @@ func fromRPC(ctx context.Context, err error) error {
 			return convert.ToFault(f)
 		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := ended(ctx); err != nil {
+		return err
 	}
 	if st.Code() == codes.Unavailable || st.Code() == codes.Canceled {
 		return &LostError{Cause: err}
 	}
 	return &core.Fault{Code: fromCode(st.Code()), Message: st.Message()}
+}
+
+// ended is the error of a context that has ended. A deadline counts from its
+// time on: what it does at the other end can arrive before the timer here.
+func ended(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok && !d.After(time.Now()) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // errGone is what a plugin's side of a stream says when the host is gone. It is

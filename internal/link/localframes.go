@@ -62,29 +62,38 @@ type localServerSubscribe struct {
 
 func (s *localServerSubscribe) Send(r *frame.SubscribeResponse) error {
 	d := r.Deliveries
-	if d != nil && len(d.Items) == 0 {
-		d.Release()
-		return nil
+	if d == nil {
+		out := *r
+		out.Settled = slices.Clone(r.Settled)
+		return s.serverSend(out)
 	}
-	err := s.send(r)
-	if err != nil && d != nil {
-		d.Release()
+	for i := range d.Items {
+		if f := d.Items[i].Fits(); f != nil {
+			d.Release()
+			return f
+		}
+	}
+	if n := len(d.Items); 0 < n && n <= frame.MaxItems {
+		return s.sendFrame(d)
+	}
+	var err error
+	for _, f := range d.Cut() {
+		if err == nil {
+			err = s.sendFrame(f)
+		} else {
+			f.Release()
+		}
 	}
 	return err
 }
 
-// send sends r, whose deliveries are the host's unless it fails.
-func (s *localServerSubscribe) send(r *frame.SubscribeResponse) error {
-	out := *r
-	out.Settled = slices.Clone(r.Settled)
-	if r.Deliveries != nil {
-		for i := range r.Deliveries.Items {
-			if f := r.Deliveries.Items[i].Fits(); f != nil {
-				return f
-			}
-		}
+// sendFrame sends a frame, whose holder is the host's unless it fails.
+func (s *localServerSubscribe) sendFrame(d *frame.Deliveries) error {
+	err := s.serverSend(frame.SubscribeResponse{Deliveries: d})
+	if err != nil {
+		d.Release()
 	}
-	return s.serverSend(out)
+	return err
 }
 
 func (s *localServerSubscribe) Recv(r *frame.SubscribeRequest) error {
@@ -108,25 +117,33 @@ type localPublish struct {
 }
 
 func (s *localPublish) Send(p *frame.Publishes) error {
-	if len(p.Items) == 0 {
-		p.Release()
-		return nil
+	for i := range p.Items {
+		if f := p.Items[i].Fits(); f != nil {
+			p.Release()
+			return f
+		}
 	}
-	err := s.send(p)
-	if err != nil {
-		p.Release()
+	if n := len(p.Items); 0 < n && n <= frame.MaxItems {
+		return s.sendFrame(p)
+	}
+	var err error
+	for _, f := range p.Cut() {
+		if err == nil {
+			err = s.sendFrame(f)
+		} else {
+			f.Release()
+		}
 	}
 	return err
 }
 
-// send sends p, whose holder is the server's unless it fails.
-func (s *localPublish) send(p *frame.Publishes) error {
-	for i := range p.Items {
-		if f := p.Items[i].Fits(); f != nil {
-			return f
-		}
+// sendFrame sends a frame, whose holder is the server's unless it fails.
+func (s *localPublish) sendFrame(p *frame.Publishes) error {
+	err := s.hostSend(p)
+	if err != nil {
+		p.Release()
 	}
-	return s.hostSend(p)
+	return err
 }
 
 func (s *localPublish) Recv(rs []frame.Receipt) ([]frame.Receipt, error) {
