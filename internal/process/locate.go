@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/longshore-go/longshore/internal/handshake"
+)
+
+// nameLimit keeps file names of plugins far below every file system's limit.
+const nameLimit = 64
+
+// validName says that a transport's name can stand in a file name.
+func validName(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	return name != "" && len(name) <= nameLimit &&
+		strings.Trim(name, letters+"-_") == "" && strings.ContainsAny(name[:1], letters)
+}
+
+// Place is one file that was looked at.
+type Place struct {
+	Origin string // why it was looked at
+	Path   string // "" = the origin names no folder
+	Reason string // why it is not the plugin
+}
+
+// LocateError says that no plugin of that name was found.
+type LocateError struct {
+	Name   string
+	Places []Place // in the order looked at
+}
+
+// Error names every place looked at, and the fix.
+func (e *LocateError) Error() string {
+	return fmt.Sprintf("locate plugin %s: %s; %s", e.Name, e.looked(), e.Fix())
+}
+
+func (e *LocateError) looked() string {
+	var b strings.Builder
+	for i, p := range e.Places {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if p.Path == "" {
+			fmt.Fprintf(&b, "%s: %s", p.Origin, p.Reason)
+		} else {
+			fmt.Fprintf(&b, "%s (%s): %s", p.Path, p.Origin, p.Reason)
+		}
+	}
+	return b.String()
+}
+
+// Fix says what to do.
+func (e *LocateError) Fix() string {
+	return fmt.Sprintf("put the file %s%s into one of these folders, or name its folder in %s or its path in the endpoint",
+		handshake.FilePrefix, e.Name, handshake.EnvPluginDir)
+}
+
+// Folder is one place of the search for plugins.
+type Folder struct {
+	Origin string // why it is searched
+	Path   string // "" = the origin names no folder
+	Reason string // why it does not
+}
+
+// Locate returns the absolute path of the plugin of transport name: path where
+// it is not "", else the first usable file of the right name in
+// LONGSHORE_PLUGIN_DIR, beside the executable, in
+// $XDG_DATA_HOME/longshore/plugins, and on PATH. It executes nothing. Its error
+// is a *StartError, which wraps a *LocateError where the search found nothing.
+func Locate(name, path string) (string, error) {
+	if !validName(name) {
+		return "", &StartError{
+			Name: name, Stage: StageLocate,
+			Reason: fmt.Sprintf("%q cannot be the name of a transport", name),
+			Fix:    "use lower-case letters, digits, - and _",
+		}
+	}
+	file := handshake.FilePrefix + name
+	if path != "" {
+		return explicit(name, file, path)
+	}
+	failed := &LocateError{Name: name}
+	for _, f := range Folders() {
+		if f.Path == "" {
+			failed.Places = append(failed.Places, Place{Origin: f.Origin, Reason: f.Reason})
+			continue
+		}
+		candidate := filepath.Join(f.Path, file)
+		bad := examine(candidate)
+		if bad == nil {
+			return candidate, nil
+		}
+		failed.Places = append(failed.Places, Place{Origin: f.Origin, Path: candidate, Reason: bad.reason})
+	}
+	return "", &StartError{Name: name, Stage: StageLocate, Reason: "not found: " + failed.looked(), Fix: failed.Fix(), Err: failed}
+}
+
+// explicit checks a path that the user gave.
+func explicit(name, file, path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", &StartError{
+			Name: name, Path: path, Stage: StageLocate, Err: err,
+			Reason: "the working directory is not known", Fix: "give an absolute path",
+		}
+	}
+	if filepath.Base(abs) != file {
+		return "", &StartError{
+			Name: name, Path: abs, Stage: StageLocate,
+			Reason: fmt.Sprintf("the file is not named %s, and no other file is executed", file),
+			Fix:    "rename it, or make a symbolic link of that name",
+		}
+	}
+	return abs, nil
+}
+
+// Folders returns the places of a search, in order.
+func Folders() []Folder {
+	var list []Folder
+	add := func(origin, path, missing string) {
+		switch {
+		case path == "":
+			list = append(list, Folder{Origin: origin, Reason: missing})
+		case !filepath.IsAbs(path):
+			list = append(list, Folder{Origin: origin, Reason: "is not an absolute path"})
+		default:
+			list = append(list, Folder{Origin: origin, Path: path})
+		}
+	}
+	add(handshake.EnvPluginDir, os.Getenv(handshake.EnvPluginDir), "is not set")
+
+	executable, err := os.Executable()
+	if err != nil {
+		add("beside the executable", "", "its path is not known")
+	} else {
+		add("beside the executable", filepath.Dir(executable), "")
+	}
+
+	data := os.Getenv("XDG_DATA_HOME")
+	if data == "" {
+		if home := os.Getenv("HOME"); home != "" {
+			data = filepath.Join(home, ".local", "share")
+		}
+	}
+	if data != "" {
+		data = filepath.Join(data, "longshore", "plugins")
+	}
+	add("XDG_DATA_HOME", data, "neither it nor HOME is set")
+
+	// An empty or relative entry would mean the working directory, which
+	// anybody may have filled.
+	path := filepath.SplitList(os.Getenv("PATH"))
+	path = slices.DeleteFunc(path, func(dir string) bool { return !filepath.IsAbs(dir) })
+	if len(path) == 0 {
+		add("PATH", "", "names no folder")
+	}
+	for _, dir := range path {
+		add("PATH", dir, "")
+	}
+	return list
+}
+
+// Installed is a plugin that is found by its name.
+type Installed struct {
+	Name   string
+	Path   string
+	Origin string
+	Hidden bool // another file of this name is found first
+}
+
+// List returns the plugins in all places of a search, in its order. It executes
+// nothing.
+func List() []Installed {
+	var found []Installed
+	seen := map[string]bool{}  // names
+	again := map[string]bool{} // folders that two places name
+	for _, f := range Folders() {
+		if f.Path == "" || again[f.Path] {
+			continue
+		}
+		again[f.Path] = true
+		entries, err := os.ReadDir(f.Path)
+		if err != nil {
+			continue // a folder that is not there holds no plugin
+		}
+		for _, e := range entries {
+			name, ok := strings.CutPrefix(e.Name(), handshake.FilePrefix)
+			path := filepath.Join(f.Path, e.Name())
+			if !ok || !validName(name) || examine(path) != nil {
+				continue
+			}
+			found = append(found, Installed{Name: name, Path: path, Origin: f.Origin, Hidden: seen[name]})
+			seen[name] = true
+		}
+	}
+	return found
+}
+
+// missing says why a path leads to no file.
+func missing(path string, err error) *fault {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if target, e := os.Readlink(path); e == nil {
+			return &fault{reason: fmt.Sprintf("it is a link to %s, which is not there", target), fix: "install it again"}
+		}
+		return &fault{reason: "there is no such file", fix: "check the path, or install the plugin"}
+	case errors.Is(err, fs.ErrPermission):
+		return &fault{reason: "a folder on the way to it may not be entered", fix: "change the folder's permissions"}
+	default:
+		return &fault{reason: cause(err), fix: "check the path"}
+	}
+}
+
+// cause is an error of the system without the path, which stands in the error
+// around it.
+func cause(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}

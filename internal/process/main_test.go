@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore/internal/handshake"
+	"github.com/longshore-go/longshore/internal/testplugin/control"
+)
+
+const (
+	envBin  = "LONGSHORE_TEST_BIN"  // folder with the plugin under test
+	envHost = "LONGSHORE_TEST_HOST" // set in a test binary that is to be a host
+)
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	switch os.Getenv(envHost) {
+	case "":
+	case "shell":
+		return shellMain()
+	default:
+		return hostMain()
+	}
+	bin, err := os.MkdirTemp("", "lsp-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(bin)
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, handshake.FilePrefix+"test"),
+		"github.com/longshore-go/longshore/internal/testplugin/longshore-transport-test")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the plugin under test: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Setenv(envBin, bin); err != nil {
+		return 1
+	}
+	code := m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// pluginPath is the path of the plugin under test.
+func pluginPath() string { return filepath.Join(os.Getenv(envBin), handshake.FilePrefix+"test") }
+
+// mode starts the plugin under test in a mode. Modes come by the environment,
+// so a test that sets one runs alone; those beside others use a hostProcess.
+func mode(t *testing.T, name string) Options {
+	t.Helper()
+	t.Setenv(control.EnvMode, name)
+	return Options{Name: "test", Path: pluginPath(), Env: control.Env(), Logger: testLogger(t)}
+}
+
+func testLogger(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// start starts a plugin that must start, and ends it at the end of the test.
+func start(t *testing.T, o Options) *Process {
+	t.Helper()
+	p, err := Start(t.Context(), 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.End(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for until := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+// alive says whether a process runs; a dead one that nobody has waited for does
+// not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+// shortDir is a folder short enough for sockets, which t.TempDir may not be.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "lsp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// leftIn returns the private directories in a folder.
+func leftIn(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, handshake.RunDirPrefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
