@@ -210,7 +210,7 @@ func (d *draft) fits(held, wait time.Duration) bool {
 // limited.
 func (d *draft) room(held time.Duration) time.Duration {
 	s := &d.c.Source
-	return max(s.MaxHold-s.MaxHold/shareOfLimit-held, 0)
+	return max(longestOf(s.MaxHold)-held, 0)
 }
 
 // longestDelay is the delay of a requeue with the longest delay there is.
@@ -219,5 +219,10 @@ func (d *draft) longestDelay() time.Duration {
 	if m == 0 {
 		return requeueMax
 	}
-	return min(m-m/shareOfLimit, requeueMax)
+	return min(longestOf(m), requeueMax)
+}
+
+// longestOf is the longest that is used of a limit.
+func longestOf(limit time.Duration) time.Duration {
+	return limit / shareOfLimit * (shareOfLimit - 1)
 }

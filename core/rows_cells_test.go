@@ -11,8 +11,8 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
-// stored is what a destination can do where a row says nothing else.
-var stored = core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes, Repeats: true}
+// storedCaps is what a destination can do where a row says nothing else.
+var storedCaps = core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes, Repeats: true}
 
 // kinds are the kinds of the transport-neutral table.
 var kinds = map[string]core.Capabilities{
@@ -71,7 +71,7 @@ func (r row) kindSources(label string) ([]source, error) {
 		if !ok {
 			return nil, fmt.Errorf("unknown kind %q", n)
 		}
-		s := source{name: n, address: "own", c: core.Case{Source: caps, Retry: core.Route{State: core.RouteOpen, Caps: stored}}}
+		s := source{name: n, address: "own", c: core.Case{Source: caps, Retry: core.Route{State: core.RouteOpen, Caps: storedCaps}}}
 		for _, w := range rest {
 			if err := s.condition(w, label); err != nil {
 				return nil, err
@@ -144,7 +144,7 @@ var outcomeOfSteps = map[string]bool{
 
 // bareSources are the sources of ZeroMQ, file and stdio: kind U.
 func (r row) bareSources(address bool) ([]source, error) {
-	s := source{name: "U", address: "own", c: core.Case{Source: kinds["U"], Retry: core.Route{State: core.RouteOpen, Caps: stored}}}
+	s := source{name: "U", address: "own", c: core.Case{Source: kinds["U"], Retry: core.Route{State: core.RouteOpen, Caps: storedCaps}}}
 	if !address {
 		s.c.Source.Address = ""
 	}
@@ -174,7 +174,7 @@ func (r row) mqttSources(label string) ([]source, error) {
 		b, err := zero.mqttSources(label)
 		return append(a, b...), err
 	}
-	s := source{name: "M", address: "own", c: core.Case{Source: kinds["M"], Retry: core.Route{State: core.RouteOpen, Caps: stored}}}
+	s := source{name: "M", address: "own", c: core.Case{Source: kinds["M"], Retry: core.Route{State: core.RouteOpen, Caps: storedCaps}}}
 	s.c.Source.Unsettled = core.UnsettledLost
 	if strings.Contains(r.source, "session kept") {
 		s.c.Source.Unsettled = core.UnsettledOnResume

@@ -168,7 +168,7 @@ func compose(p part, s source, d declaration, o said, a attempt) trial {
 	}
 	c.Dead = core.Route{}
 	if d.policy.DeadLetter {
-		c.Dead = core.Route{State: core.RouteOpen, Caps: stored}
+		c.Dead = core.Route{State: core.RouteOpen, Caps: storedCaps}
 	}
 	c.Outcome = o.outcome
 	if d.backoff > 0 && c.Outcome.Kind == core.OutcomeRetry {

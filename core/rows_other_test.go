@@ -138,7 +138,7 @@ var checkRows = map[string]func(t *testing.T){
 // checkHalves are the rows of which one part is about the start.
 var checkHalves = map[string]func(t *testing.T){"S-MQT-41": noAddress("M")}
 
-var open = core.Route{To: core.Destination{Endpoint: "other", Name: "x"}, State: core.RouteOpen, Caps: stored}
+var open = core.Route{To: core.Destination{Endpoint: "other", Name: "x"}, State: core.RouteOpen, Caps: storedCaps}
 
 type declaredPolicy struct {
 	policy   core.Policy
