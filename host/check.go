@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/convert"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// computedName stands for the destination of RetryToFunc where a plan is
+// printed.
+const computedName = "fn"
+
+// defaultFloor is what the floor of a plain requeue grows to without the rule
+// Floor.
+const defaultFloor = time.Second
+
+// redirects reports whether copies do not go to the own address.
+func (s *ruleSet) redirects() bool { return !s.retryTo.IsZero() || s.retryFunc != nil }
+
+// check reads every subscription's policy and routes out of what was declared
+// and inspected, and returns what is wrong with them. known is what was found
+// before: a rule that is found wrong already is not found wrong again.
+func (r *run) check(known []Finding) []Finding {
+	var found []Finding
+	for _, s := range r.subs {
+		if !s.on.inspected || !s.route() {
+			continue // its endpoint, or that of a destination, did not come so far
+		}
+		found = append(found, s.checkPolicy(s.profiles, known)...)
+	}
+	return append(found, r.checkDeadLetters()...)
+}
+
+// route sets policy, declaration and routes; false where a destination's
+// endpoint did not answer.
+func (s *subscribed) route() bool {
+	rules := s.rules()
+	_, floored := rules.given["Floor"]
+	floor := rules.floor
+	if !floored {
+		floor = defaultFloor
+	}
+	_, capped := rules.given["MaxAttempts"]
+	s.policy = core.Policy{
+		MaxAttempts: rules.maxAttempts,
+		DeadLetter:  !rules.deadLetter.IsZero(),
+		RetryTo:     rules.redirects(),
+		Backoff:     rules.first > 0,
+	}
+	s.declared = core.Declared{
+		Cap:            capped,
+		RetryTo:        rules.redirects(),
+		DeadLetter:     s.policy.DeadLetter,
+		LongestBackoff: rules.max,
+		Floor:          floor,
+		Journal:        s.on.run.opts.journal != nil,
+	}
+	known := true
+	to := func(d core.Destination, p transportpb.Purpose) core.Route {
+		route, ok := s.routeTo(d, p)
+		known = known && ok
+		return route
+	}
+	switch own := s.own(); {
+	case !rules.retryTo.IsZero():
+		s.retry = to(s.resolve(rules.retryTo), transportpb.Purpose_PURPOSE_RETRY)
+	case rules.retryFunc != nil:
+		s.retry = core.Route{
+			To:    core.Destination{Endpoint: s.on.endpoint.name, Name: computedName},
+			Caps:  convert.ToPublishing(s.on.spec.GetPublishing()),
+			State: core.RouteOpen, Restarts: s.on.restarts(), Own: true,
+		}
+	case !own.IsZero():
+		s.retry = to(own, transportpb.Purpose_PURPOSE_RETRY)
+	}
+	if !rules.deadLetter.IsZero() {
+		s.dead = to(s.resolve(rules.deadLetter), transportpb.Purpose_PURPOSE_DEAD_LETTER)
+		s.causes = rules.causes || s.dead.Caps.Headers == core.HeadersNativeText || s.dead.Caps.Headers == core.HeadersNativeBytes
+	}
+	return known
+}
+
+// routeTo returns the route to a destination, false where nothing is known of
+// it. One that its transport refused is open here: it is found already.
+func (s *subscribed) routeTo(d core.Destination, p transportpb.Purpose) (core.Route, bool) {
+	t := s.on.run.target(d, p)
+	if t == nil {
+		return core.Route{}, false
+	}
+	a := s.on.run.byName[d.Endpoint]
+	return core.Route{
+		To: d, Caps: convert.ToPublishing(t.GetPublishing()), State: core.RouteOpen,
+		Restarts: a.restarts(), Own: a == s.on,
+	}, true
+}
+
+// checkPolicy asks the engine what is wrong with the declaration on a source
+// with these profiles.
+func (s *subscribed) checkPolicy(profiles []core.Capabilities, known []Finding) []Finding {
+	if len(profiles) == 0 {
+		f := s.at()
+		f.Message, f.Fix = "the transport does not say what its deliveries can do", "report it to the transport's author"
+		return []Finding{f}
+	}
+	retry := s.retry
+	if !s.rules().redirects() && !slices.ContainsFunc(profiles, func(c core.Capabilities) bool { return c.Address != "" }) {
+		retry = core.Route{} // an own address that Inspect promised is not there any more
+	}
+	var found []Finding
+	for _, c := range core.Check(s.policy, profiles, retry, s.dead, s.declared) {
+		f := s.at()
+		f.Option, f.Message, f.Fix, f.Warning = c.Option, c.Message, c.Fix, c.Warning
+		f.Places = places(s.placeOf(c.Option))
+		if !spokenOf(known, f) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// placeOf returns where a rule was given, else where the subscription was.
+func (s *subscribed) placeOf(option string) place {
+	if p, ok := s.rules().given[option]; ok {
+		return p
+	}
+	return s.sub.handled.place
+}
+
+// spokenOf reports whether a refusal of the same rule is known.
+func spokenOf(known []Finding, f Finding) bool {
+	return slices.ContainsFunc(known, func(k Finding) bool {
+		return !k.Warning && k.Endpoint == f.Endpoint && k.Subscription == f.Subscription && k.Option == f.Option
+	})
+}
+
+// checkDeadLetters refuses dead letters that come back to their subscription, by
+// themselves or through the dead letters of others, and warns of those that
+// another subscription reads by a pattern.
+func (r *run) checkDeadLetters() []Finding {
+	var found []Finding
+	reported := make(map[*subscribed]bool)
+	for _, s := range r.subs {
+		if s.rules().deadLetter.IsZero() {
+			continue
+		}
+		if loop := r.loop(s); loop != nil {
+			if !slices.ContainsFunc(loop, func(s *subscribed) bool { return reported[s] }) {
+				found = append(found, s.loops(loop))
+			}
+			for _, on := range loop {
+				reported[on] = true
+			}
+			continue
+		}
+		readers, exact := r.readers(s)
+		for _, reader := range readers {
+			if slices.Contains(exact, reader) {
+				continue
+			}
+			f := s.at()
+			f.Option, f.Warning = "DeadLetterTo", true
+			f.Message = fmt.Sprintf("subscription %s matches the dead letter %s as well", reader.sub.name, s.dead.To)
+			f.Fix = "name a dead letter outside its pattern, or be ready for it there"
+			f.Places = places(s.placeOf("DeadLetterTo"))
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// readers returns the subscriptions that would receive the dead letters of s,
+// and those of them that read exactly their name.
+func (r *run) readers(s *subscribed) (all, exact []*subscribed) {
+	to := s.resolve(s.rules().deadLetter)
+	t := r.target(to, transportpb.Purpose_PURPOSE_DEAD_LETTER)
+	if t == nil {
+		return nil, nil
+	}
+	return r.byName[to.Endpoint].ids(t.GetReturnsTo()), r.byName[to.Endpoint].ids(t.GetExactly())
+}
+
+// ids returns the subscriptions with these ids, in order.
+func (a *attached) ids(ids []uint32) []*subscribed {
+	var out []*subscribed
+	for _, id := range ids {
+		if int(id) < len(a.subs) {
+			out = append(out, a.subs[id])
+		}
+	}
+	return out
+}
+
+// loop returns the subscriptions through which the dead letters of s come back
+// to it, s first; nil where they do not.
+func (r *run) loop(s *subscribed) []*subscribed {
+	seen := make(map[*subscribed]bool)
+	var follow func(at *subscribed, path []*subscribed) []*subscribed
+	follow = func(at *subscribed, path []*subscribed) []*subscribed {
+		readers, _ := r.readers(at)
+		for _, next := range readers {
+			if next == s {
+				return path
+			}
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			if found := follow(next, append(slices.Clone(path), next)); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return follow(s, []*subscribed{s})
+}
+
+// loops is the refusal of a loop.
+func (s *subscribed) loops(loop []*subscribed) Finding {
+	f := s.at()
+	f.Option = "DeadLetterTo"
+	to := s.resolve(s.rules().deadLetter)
+	if len(loop) == 1 {
+		f.Message = fmt.Sprintf("dead letters to %s come back to this subscription", to)
+		f.Fix = "name a destination that it does not read"
+		f.Places = places(s.placeOf("DeadLetterTo"))
+		return f
+	}
+	names := make([]string, 0, len(loop))
+	ps := make([]place, 0, len(loop))
+	for _, on := range loop {
+		names = append(names, on.sub.name)
+		ps = append(ps, on.placeOf("DeadLetterTo"))
+	}
+	f.Message = fmt.Sprintf("dead letters to %s come back through the dead letters of %s", to, strings.Join(names[1:], ", "))
+	f.Fix = "let one of them end at a destination that none of them reads"
+	f.Places = places(ps...)
+	return f
+}

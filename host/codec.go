@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// The content types that publishing writes and decoding reads.
+const (
+	headerContentType = "content-type"
+	typeProtobuf      = "application/protobuf"
+)
+
+// format is a wire form of a payload.
+type format uint8
+
+const (
+	formatDefault format = iota // no content type is given
+	formatJSON
+	formatProtobuf
+	formatUnknown
+)
+
+// formatOf reads a content type; parameters do not matter.
+func formatOf(contentType string) format {
+	t, _, _ := strings.Cut(contentType, ";")
+	switch t = strings.ToLower(strings.TrimSpace(t)); {
+	case t == "":
+		return formatDefault
+	case t == "application/json", t == "text/json", strings.HasSuffix(t, "+json"):
+		return formatJSON
+	case t == typeProtobuf, t == "application/x-protobuf", t == "application/vnd.google.protobuf":
+		return formatProtobuf
+	default:
+		return formatUnknown
+	}
+}
+
+// isRaw reports whether a T takes the message without a codec.
+func isRaw[T any]() bool {
+	var zero T
+	switch any(zero).(type) {
+	case []byte, core.Message:
+		return true
+	}
+	return false
+}
+
+// decode reads a message as T: []byte and core.Message without a codec, values
+// that are protobuf messages as protobuf unless the content type says JSON,
+// everything else as JSON.
+func decode[T any](m core.Message) (T, error) {
+	var v T
+	switch p := any(&v).(type) {
+	case *[]byte:
+		*p = m.Payload
+		return v, nil
+	case *core.Message:
+		*p = m
+		return v, nil
+	}
+	contentType, _ := lookup(m.Headers, headerContentType)
+	f := formatOf(contentType)
+	if pm, ok := any(v).(proto.Message); ok {
+		fresh := pm.ProtoReflect().Type().New().Interface()
+		if err := decodeProto(f, contentType, m.Payload, fresh); err != nil {
+			return v, err
+		}
+		return fresh.(T), nil
+	}
+	switch f {
+	case formatDefault, formatJSON:
+		if err := json.Unmarshal(m.Payload, &v); err != nil {
+			return v, fmt.Errorf("decode JSON payload of %d bytes: %w", len(m.Payload), err)
+		}
+		return v, nil
+	case formatProtobuf:
+		return v, fmt.Errorf("decode payload of content type %q: %T is no protobuf message; handle one, or []byte", contentType, v)
+	default:
+		return v, unknownContentType(contentType)
+	}
+}
+
+// decodeProto fills m from a payload.
+func decodeProto(f format, contentType string, payload []byte, m proto.Message) error {
+	switch f {
+	case formatDefault, formatProtobuf:
+		if err := proto.Unmarshal(payload, m); err != nil {
+			return fmt.Errorf("decode protobuf payload of %d bytes: %w", len(payload), err)
+		}
+	case formatJSON:
+		if err := protojson.Unmarshal(payload, m); err != nil {
+			return fmt.Errorf("decode JSON payload of %d bytes: %w", len(payload), err)
+		}
+	default:
+		return unknownContentType(contentType)
+	}
+	return nil
+}
+
+func unknownContentType(contentType string) error {
+	return fmt.Errorf("decode payload of content type %q: no codec for it; handle []byte or core.Message", contentType)
+}
+
+// encode writes v as T is written: []byte and core.Message as they are,
+// protobuf messages as protobuf, everything else as JSON. contentType is what
+// the sender asked for, "" = the default; the content type that is returned goes
+// into the headers, "" = none.
+func encode[T any](v T, contentType string) (payload []byte, headers core.Headers, written string, err error) {
+	switch p := any(v).(type) {
+	case []byte:
+		return p, nil, contentType, nil
+	case core.Message:
+		return p.Payload, p.Headers, contentType, nil
+	case proto.Message:
+		return encodeProto(p, contentType)
+	}
+	switch formatOf(contentType) {
+	case formatDefault, formatJSON:
+		payload, err = json.Marshal(v)
+		if err != nil {
+			return nil, nil, "", fmt.Errorf("encode %T as JSON: %w", v, err)
+		}
+		return payload, nil, contentType, nil
+	default:
+		return nil, nil, "", fmt.Errorf("encode %T as %q: no codec for it; publish []byte", v, contentType)
+	}
+}
+
+func encodeProto(m proto.Message, contentType string) (payload []byte, headers core.Headers, written string, err error) {
+	switch formatOf(contentType) {
+	case formatDefault, formatProtobuf:
+		if contentType == "" {
+			contentType = typeProtobuf
+		}
+		payload, err = proto.Marshal(m)
+	case formatJSON:
+		payload, err = protojson.Marshal(m)
+	default:
+		err = errors.New("no codec for it; publish []byte")
+	}
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("encode %T as %q: %w", m, contentType, err)
+	}
+	return payload, nil, contentType, nil
+}
+
+// lookup returns the last value of a header whose name matches in any case.
+func lookup(hs core.Headers, name string) (string, bool) {
+	for i := len(hs) - 1; i >= 0; i-- {
+		if strings.EqualFold(hs[i].Name, name) {
+			return string(hs[i].Value), true
+		}
+	}
+	return "", false
+}

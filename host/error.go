@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"strings"
+)
+
+// StartError says why a host did not start. Nothing is left running then, and
+// nothing was delivered.
+type StartError struct {
+	Findings []Finding // refusals only
+	Err      error     // a start that was cut short: the context's error; nil otherwise
+}
+
+// Error lists all findings, one a line.
+func (e *StartError) Error() string {
+	var b strings.Builder
+	b.WriteString("start host: ")
+	switch {
+	case len(e.Findings) == 0 && e.Err != nil:
+		b.WriteString(e.Err.Error())
+	case len(e.Findings) == 1:
+		b.WriteString(e.Findings[0].String())
+	default:
+		fmt.Fprintf(&b, "%d findings", len(e.Findings))
+		for _, f := range e.Findings {
+			b.WriteString("\n  - " + f.String())
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns the errors behind the findings.
+func (e *StartError) Unwrap() []error {
+	var errs []error
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	for _, f := range e.Findings {
+		if f.Err != nil {
+			errs = append(errs, f.Err)
+		}
+	}
+	return errs
+}
+
+// EndpointError says that an endpoint is lost for good and that the host
+// stopped for it: its plugin crashed too often, may not be started again, or one
+// of its subscriptions ended with an error.
+type EndpointError struct {
+	Endpoint     string
+	Subscription string // the one that ended; "" = the endpoint as a whole
+	Received     uint64 // deliveries received so far
+	Unsettled    uint64 // those of them without a verdict
+	Position     string // of the last one received, for people; "" = unknown
+	Err          error
+}
+
+// Error names the endpoint, the reason and what is unsettled.
+func (e *EndpointError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "endpoint %s", e.Endpoint)
+	if e.Subscription != "" {
+		fmt.Fprintf(&b, ": subscription %s ended", e.Subscription)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	fmt.Fprintf(&b, " (%d deliveries received, %d unsettled", e.Received, e.Unsettled)
+	if e.Position != "" {
+		fmt.Fprintf(&b, ", the last one at %s", e.Position)
+	}
+	b.WriteString(")")
+	return b.String()
+}
+
+// Unwrap returns the reason.
+func (e *EndpointError) Unwrap() error { return e.Err }
+
+// HandlerError says that a handler's failure stopped the host, because
+// [FailFast] was declared for it. If several failed the first is returned.
+type HandlerError struct {
+	Endpoint     string
+	Subscription string
+	Err          error // a *PanicError, or why the message could not be decoded
+}
+
+// Error names the subscription and the failure.
+func (e *HandlerError) Error() string {
+	return fmt.Sprintf("subscription %s of endpoint %s: %v; the delivery was left unsettled", e.Subscription, e.Endpoint, e.Err)
+}
+
+// Unwrap returns the failure.
+func (e *HandlerError) Unwrap() error { return e.Err }
+
+// AbandonedError lists what a stop cut off at its limit, by subscription.
+type AbandonedError struct {
+	Subscriptions []Abandoned
+}
+
+// Abandoned is what a stop cut off on one subscription.
+type Abandoned struct {
+	Endpoint     string
+	Subscription string
+	Handlers     int      // handlers that did not return; their deliveries are unsettled
+	Messages     []string // names and positions of some of those deliveries, at most 16
+	Settlements  int      // outcomes that were not carried out to their end
+	Lost         int      // of Settlements, messages that do not come back
+	Copies       int      // copies that waited for their time; they are lost
+}
+
+// Error lists the subscriptions.
+func (e *AbandonedError) Error() string {
+	var b strings.Builder
+	b.WriteString("stop cut work off")
+	for i, s := range e.Subscriptions {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%ssubscription %s of endpoint %s: %d handlers, %d settlements (%d lost), %d waiting copies",
+			sep, s.Subscription, s.Endpoint, s.Handlers, s.Settlements, s.Lost, s.Copies)
+		if len(s.Messages) > 0 {
+			b.WriteString(" (" + strings.Join(s.Messages, ", ") + ")")
+		}
+	}
+	b.WriteString("; raise the drain limit, or keep copies in a journal")
+	return b.String()
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// Host holds the endpoints, subscriptions and publishers of a service and runs
+// them. Registration is for one goroutine, before Run; Run is called once. All
+// other methods may be called from any goroutine.
+type Host struct {
+	options    options
+	endpoints  []*Endpoint
+	byName     map[string]*Endpoint
+	publishers []publisherUse
+	found      []Finding // what was wrong at registration
+
+	mu    sync.Mutex
+	ran   bool
+	alive context.Context // ends at an abort
+	abort context.CancelFunc
+	run   atomic.Pointer[run] // what serves; nil before and after
+}
+
+// publisherUse is a destination that To was called for.
+type publisherUse struct {
+	to    core.Destination
+	place place
+}
+
+// New returns a host without endpoints.
+func New(opts ...Option) *Host {
+	h := &Host{byName: make(map[string]*Endpoint)}
+	h.alive, h.abort = context.WithCancel(context.Background())
+	h.found = h.options.apply(opts)
+	return h
+}
+
+// registering panics when the host runs already: what is declared then would
+// silently do nothing.
+func (h *Host) registering(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ran {
+		panic("longshore: " + what + " after Run; register everything before Run is called")
+	}
+}
+
+// complain keeps a finding for the start.
+func (h *Host) complain(f Finding) { h.found = append(h.found, f) }
+
+// Abort ends a running host at once: nothing is waited for, and nothing that is
+// in work is settled. It does nothing when called again. Run returns when all
+// plugins are gone.
+func (h *Host) Abort() { h.abort() }
+
+// Ready reports whether the host serves: every endpoint is connected, every
+// subscription is open, and no stop has begun.
+func (h *Host) Ready() bool {
+	r := h.run.Load()
+	return r != nil && r.ready()
+}

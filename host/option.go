@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Option tunes a host, see [New]. Nonsense is reported at start.
+type Option struct {
+	name  string
+	place place
+	set   func(*options) *complaint
+}
+
+// options are a host's options, resolved. Zero numbers are the defaults of
+// those who use them.
+type options struct {
+	logger        *slog.Logger
+	journal       Journal
+	drainLimit    time.Duration
+	publishLimit  time.Duration
+	waitMessages  int
+	waitBytes     int64
+	windowCount   int
+	windowBytes   int64
+	stayUp        bool
+	backoffFirst  time.Duration
+	backoffMax    time.Duration
+	crashes       int
+	crashesWithin time.Duration
+	heartbeat     time.Duration
+	missed        int
+	startLimit    time.Duration
+	connectLimit  time.Duration
+}
+
+// defaultConnectLimit bounds one try to connect an endpoint and to open its
+// subscriptions: long enough for name look-ups, TLS and a slow broker, short
+// enough that a start which hangs is told.
+const defaultConnectLimit = 30 * time.Second
+
+// WithLogger sets where the host logs. The default is slog.Default().
+func WithLogger(l *slog.Logger) Option {
+	return Option{"WithLogger", caller(1), func(o *options) *complaint {
+		o.logger = l
+		if l == nil {
+			return &complaint{"is nil", "give a logger, or leave the option out"}
+		}
+		return nil
+	}}
+}
+
+// WithJournal keeps copies that wait and messages that cannot be published over
+// the end of the process. The default is none.
+func WithJournal(j Journal) Option {
+	return Option{"WithJournal", caller(1), func(o *options) *complaint {
+		o.journal = j
+		if j == nil {
+			return &complaint{"is nil", "give a journal, or leave the option out"}
+		}
+		return nil
+	}}
+}
+
+// WithDrainLimit bounds a stop: handlers in work and waiting copies together
+// have this long. Handlers are cancelled shortly before, in its last tenth and
+// at most one second. The default, 0, is no limit.
+func WithDrainLimit(d time.Duration) Option {
+	return Option{"WithDrainLimit", caller(1), func(o *options) *complaint {
+		o.drainLimit = d
+		return atLeast(d, 0)
+	}}
+}
+
+// WithPublishLimit is how long a copy or dead letter that cannot be published
+// for a passing reason is tried. The default is 60 s.
+func WithPublishLimit(d time.Duration) Option {
+	return Option{"WithPublishLimit", caller(1), func(o *options) *complaint {
+		o.publishLimit = d
+		return atLeast(d, 1)
+	}}
+}
+
+// WithWaitingLimits bounds the copies that wait in memory for their time, in
+// number and in bytes. Beyond that a delivery stays unsettled instead. The
+// defaults are 100,000 and 256 MiB.
+func WithWaitingLimits(messages int, bytes int64) Option {
+	return Option{"WithWaitingLimits", caller(1), func(o *options) *complaint {
+		o.waitMessages, o.waitBytes = messages, bytes
+		return firstOf(atLeast(messages, 1), atLeast(bytes, 1))
+	}}
+}
+
+// WithPublishWindow bounds the publishes of an endpoint whose receipts are
+// missing, in number and in bytes; a quarter of it is kept for copies and dead
+// letters. The defaults are 1024 and 8 MiB.
+func WithPublishWindow(messages int, bytes int64) Option {
+	return Option{"WithPublishWindow", caller(1), func(o *options) *complaint {
+		o.windowCount, o.windowBytes = messages, bytes
+		return firstOf(atLeast(messages, 4), atLeast(bytes, 4))
+	}}
+}
+
+// StayUp keeps the host running after all its sources have ended or caught up.
+// The default is to stop then.
+func StayUp() Option {
+	return Option{"StayUp", caller(1), func(o *options) *complaint {
+		o.stayUp = true
+		return nil
+	}}
+}
+
+// WithRestartBackoff sets the pauses before a crashed plugin is started again:
+// first, doubled with jitter for each further crash, at most longest. The
+// defaults are 250 ms and 30 s.
+func WithRestartBackoff(first, longest time.Duration) Option {
+	return Option{"WithRestartBackoff", caller(1), func(o *options) *complaint {
+		o.backoffFirst, o.backoffMax = first, longest
+		return firstOf(atLeast(first, 1), atLeast(longest, first))
+	}}
+}
+
+// WithBreaker sets how many crashes of one plugin, within which time, end the
+// host (or, of an optional endpoint, make it unready). The defaults are 5 and
+// 2 minutes.
+func WithBreaker(crashes int, within time.Duration) Option {
+	return Option{"WithBreaker", caller(1), func(o *options) *complaint {
+		o.crashes, o.crashesWithin = crashes, within
+		return firstOf(atLeast(crashes, 1), atLeast(within, 1))
+	}}
+}
+
+// WithHeartbeat sets how often plugins are asked for a sign of life, and after
+// how many missed ones a plugin is killed as hung. The defaults are 1 s and 5.
+func WithHeartbeat(every time.Duration, missed int) Option {
+	return Option{"WithHeartbeat", caller(1), func(o *options) *complaint {
+		o.heartbeat, o.missed = every, missed
+		return firstOf(atLeast(every, time.Millisecond), atLeast(missed, 1))
+	}}
+}
+
+// WithStartLimit bounds the start of one plugin process until it has described
+// itself, and its configuration after that. The default is 10 s.
+func WithStartLimit(d time.Duration) Option {
+	return Option{"WithStartLimit", caller(1), func(o *options) *complaint {
+		o.startLimit = d
+		return atLeast(d, 1)
+	}}
+}
+
+// WithConnectLimit bounds one try to connect an endpoint, and one to open a
+// subscription. The default is 30 s.
+func WithConnectLimit(d time.Duration) Option {
+	return Option{"WithConnectLimit", caller(1), func(o *options) *complaint {
+		o.connectLimit = d
+		return atLeast(d, 1)
+	}}
+}
+
+// apply sets the options and returns what is wrong with them.
+func (o *options) apply(opts []Option) []Finding {
+	var found []Finding
+	given := make(map[string]place, len(opts))
+	for _, opt := range opts {
+		if opt.set == nil {
+			continue
+		}
+		if first, twice := given[opt.name]; twice {
+			found = append(found, Finding{
+				Option: opt.name, Message: "given twice", Fix: "keep one of them", Places: places(first, opt.place),
+			})
+			continue
+		}
+		given[opt.name] = opt.place
+		if c := opt.set(o); c != nil {
+			found = append(found, Finding{Option: opt.name, Message: c.message, Fix: c.fix, Places: places(opt.place)})
+		}
+	}
+	if o.logger == nil {
+		o.logger = slog.Default()
+	}
+	if o.startLimit <= 0 {
+		o.startLimit = defaultStartLimit
+	}
+	if o.connectLimit <= 0 {
+		o.connectLimit = defaultConnectLimit
+	}
+	return found
+}
+
+// defaultStartLimit is the limit of one plugin's start.
+const defaultStartLimit = 10 * time.Second
+
+// atLeast complains of a value below least.
+func atLeast[N int | int64 | time.Duration](v, least N) *complaint {
+	if v < least {
+		return &complaint{fmt.Sprintf("%v is below %v", v, least), fmt.Sprintf("use %v or more, or leave the option out", least)}
+	}
+	return nil
+}
+
+// firstOf returns the first complaint.
+func firstOf(cs ...*complaint) *complaint {
+	for _, c := range cs {
+		if c != nil {
+			return c
+		}
+	}
+	return nil
+}

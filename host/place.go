@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"path"
+	"runtime"
+)
+
+// place is where something was declared, "folder/file.go:12".
+type place string
+
+// caller returns the place that is skip calls above the function that calls it.
+func caller(skip int) place {
+	_, file, line, ok := runtime.Caller(skip + 1)
+	if !ok {
+		return "unknown place"
+	}
+	folder := path.Base(path.Dir(file))
+	return place(fmt.Sprintf("%s/%s:%d", folder, path.Base(file), line))
+}

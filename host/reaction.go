@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// Reaction says what a panic or an undecodable message counts as, see [OnPanic]
+// and [OnUndecodable].
+type Reaction int64
+
+// The reactions. [AsRetryAfter] makes one more.
+const (
+	FailFast     Reaction = -1 - iota // leave the delivery unsettled and stop the service
+	AsAck                             // done: the message is skipped
+	AsRetry                           // once more, by the policy
+	AsDrop                            // refused, never a dead letter
+	AsDeadLetter                      // straight to the dead letter
+)
+
+// AsRetryAfter is the reaction that handles the delivery once more after d, by
+// the policy. A negative d is at once.
+func AsRetryAfter(d time.Duration) Reaction { return Reaction(max(d, 0)) }
+
+// outcome returns the outcome that r stands for, with its cause.
+func (r Reaction) outcome(cause core.Cause) core.Outcome {
+	o := core.Outcome{Cause: cause}
+	switch {
+	case r >= 0:
+		o.Kind, o.After = core.OutcomeRetryAfter, time.Duration(r)
+	case r == FailFast:
+		o.Kind = core.OutcomeFailFast
+	case r == AsAck:
+		o.Kind = core.OutcomeAck
+	case r == AsRetry:
+		o.Kind = core.OutcomeRetry
+	case r == AsDrop:
+		o.Kind = core.OutcomeDrop
+	case r == AsDeadLetter:
+		o.Kind = core.OutcomeDeadLetter
+	}
+	return o
+}
+
+// valid reports whether r is one of the reactions.
+func (r Reaction) valid() bool { return r >= AsDeadLetter }

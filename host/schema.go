@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// checkSchema returns what is wrong with a JSON object under a JSON Schema that
+// a plugin gave. No schema describes an object without any field. Values never
+// stand in what it returns: they may be secrets.
+func checkSchema(schema, object []byte) ([]core.Diagnostic, error) {
+	if len(schema) == 0 {
+		schema = []byte(`{"type":"object","additionalProperties":false}`)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, fmt.Errorf("read the transport's schema: %w", err)
+	}
+	const name = "schema.json"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // a schema of a plugin reads no files
+	if err := c.AddResource(name, doc); err != nil {
+		return nil, fmt.Errorf("read the transport's schema: %w", err)
+	}
+	compiled, err := c.Compile(name)
+	if err != nil {
+		return nil, fmt.Errorf("compile the transport's schema: %w", err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	var wrong *jsonschema.ValidationError
+	if err := compiled.Validate(value); err == nil {
+		return nil, nil
+	} else if !errors.As(err, &wrong) {
+		return nil, fmt.Errorf("check settings: %w", err)
+	}
+	var out []core.Diagnostic
+	collect(wrong, &out)
+	slices.SortStableFunc(out, func(a, b core.Diagnostic) int { return strings.Compare(a.Path, b.Path) })
+	return out, nil
+}
+
+// collect adds the innermost causes of a validation error.
+func collect(e *jsonschema.ValidationError, out *[]core.Diagnostic) {
+	if len(e.Causes) > 0 {
+		switch e.ErrorKind.(type) {
+		case *kind.AnyOf, *kind.OneOf, *kind.Not: // the branches' causes contradict each other
+		default:
+			for _, c := range e.Causes {
+				collect(c, out)
+			}
+			return
+		}
+	}
+	at := fieldPath(e.InstanceLocation)
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		for _, name := range k.Missing {
+			*out = append(*out, core.Diagnostic{Path: joinPath(at, name), Message: "is required", Fix: "set it"})
+		}
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			*out = append(*out, core.Diagnostic{Path: joinPath(at, name), Message: "is no known field", Fix: "remove it, or look for a typing error"})
+		}
+	default:
+		message, fix := schemaMessage(e.ErrorKind)
+		*out = append(*out, core.Diagnostic{Path: at, Message: message, Fix: fix})
+	}
+}
+
+// schemaMessage says in words which keyword a value fails, without the value.
+func schemaMessage(k jsonschema.ErrorKind) (message, fix string) {
+	switch k := k.(type) {
+	case *kind.Type:
+		return "has the type " + k.Got, "use the type " + strings.Join(k.Want, " or ")
+	case *kind.Enum:
+		words := make([]string, len(k.Want))
+		for i, w := range k.Want {
+			words[i] = fmt.Sprint(w)
+		}
+		return "is none of the values that it may have", "use one of " + strings.Join(words, ", ")
+	case *kind.Minimum:
+		return "is too small", "use " + k.Want.RatString() + " or more"
+	case *kind.ExclusiveMinimum:
+		return "is too small", "use more than " + k.Want.RatString()
+	case *kind.Maximum:
+		return "is too large", "use " + k.Want.RatString() + " or less"
+	case *kind.ExclusiveMaximum:
+		return "is too large", "use less than " + k.Want.RatString()
+	case *kind.MinLength:
+		return "is too short", fmt.Sprintf("use %d characters or more", k.Want)
+	case *kind.MaxLength:
+		return "is too long", fmt.Sprintf("use %d characters or less", k.Want)
+	case *kind.MinItems:
+		return "has too few entries", fmt.Sprintf("give %d or more", k.Want)
+	case *kind.MaxItems:
+		return "has too many entries", fmt.Sprintf("give %d or less", k.Want)
+	case *kind.Pattern:
+		return "does not have the form that it must have", "write it to match " + k.Want
+	case *kind.Format:
+		return "does not have the form that it must have", "write it as a " + k.Want
+	default:
+		return "does not satisfy " + strings.Join(k.KeywordPath(), "."), "see the transport's schema"
+	}
+}
+
+// fieldPath writes a location as people write it, "tls.ca_file" or "topics[2]".
+func fieldPath(location []string) string {
+	path := ""
+	for _, part := range location {
+		if _, err := strconv.ParseUint(part, 10, 32); err == nil && path != "" {
+			path += "[" + part + "]"
+			continue
+		}
+		path = joinPath(path, part)
+	}
+	return path
+}
+
+// joinPath adds a field to a path.
+func joinPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+const testSchema = `{
+	"type": "object", "additionalProperties": false, "required": ["address"],
+	"properties": {
+		"address": {"type": "string", "pattern": "^tcp://"},
+		"password": {"type": "string", "minLength": 20},
+		"qos": {"enum": [0, 1, 2]},
+		"tls": {"type": "object", "required": ["ca_file"], "properties": {"ca_file": {"type": "string"}}},
+		"topics": {"type": "array", "maxItems": 3, "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}},
+		"limit": {"type": "integer", "minimum": 1, "maximum": 10}
+	}
+}`
+
+func TestCheckSchemaNamesFieldPaths(t *testing.T) {
+	for name, c := range map[string]struct {
+		object string
+		want   []core.Diagnostic
+	}{
+		"right":          {`{"address": "tcp://x", "qos": 1}`, nil},
+		"missing":        {`{}`, []core.Diagnostic{{Path: "address", Message: "is required", Fix: "set it"}}},
+		"unknown":        {`{"address": "tcp://x", "adress": 1}`, []core.Diagnostic{{Path: "adress", Message: "is no known field", Fix: "remove it, or look for a typing error"}}},
+		"nested":         {`{"address": "tcp://x", "tls": {}}`, []core.Diagnostic{{Path: "tls.ca_file", Message: "is required", Fix: "set it"}}},
+		"in a list":      {`{"address": "tcp://x", "topics": [{"name": "a"}, {"name": 2}]}`, []core.Diagnostic{{Path: "topics[1].name", Message: "has the type number", Fix: "use the type string"}}},
+		"none of a kind": {`{"address": "tcp://x", "qos": 3}`, []core.Diagnostic{{Path: "qos", Message: "is none of the values that it may have", Fix: "use one of 0, 1, 2"}}},
+		"too small":      {`{"address": "tcp://x", "limit": 0}`, []core.Diagnostic{{Path: "limit", Message: "is too small", Fix: "use 1 or more"}}},
+		"too large":      {`{"address": "tcp://x", "limit": 11}`, []core.Diagnostic{{Path: "limit", Message: "is too large", Fix: "use 10 or less"}}},
+		"all together": {`{"address": "udp://x", "limit": 0.5}`, []core.Diagnostic{
+			{Path: "address", Message: "does not have the form that it must have", Fix: "write it to match ^tcp://"},
+			{Path: "limit", Message: "has the type number", Fix: "use the type integer"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := checkSchema([]byte(testSchema), []byte(c.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("diagnostics (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCheckSchemaKeepsValuesToItself(t *testing.T) {
+	got, err := checkSchema([]byte(testSchema), []byte(`{"address": "hunter2", "password": "hunter2", "qos": "hunter2", "limit": "hunter2"}`))
+	if err != nil || len(got) < 4 {
+		t.Fatalf("got %v, %v; want four diagnostics", got, err)
+	}
+	for _, d := range got {
+		if strings.Contains(d.Message+d.Fix, "hunter2") {
+			t.Errorf("%+v shows the value", d)
+		}
+	}
+}
+
+func TestCheckSchemaWithoutOne(t *testing.T) {
+	if got, err := checkSchema(nil, []byte(`{}`)); err != nil || len(got) > 0 {
+		t.Errorf("got %v, %v; want nothing", got, err)
+	}
+	got, err := checkSchema(nil, []byte(`{"qos": 1}`))
+	if err != nil || len(got) != 1 || got[0].Path != "qos" {
+		t.Errorf("got %v, %v; want qos to be unknown", got, err)
+	}
+}
+
+func TestCheckSchemaOfABrokenTransport(t *testing.T) {
+	for name, schema := range map[string]string{
+		"no JSON":         `{`,
+		"no schema":       `{"type": 7}`,
+		"reads a file":    `{"$ref": "file:///etc/passwd"}`,
+		"reads the world": `{"$ref": "https://example.com/x.json"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := checkSchema([]byte(schema), []byte(`{}`)); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
