@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make demo` and `make test` are all the set-up there is; `make help` lists the rest.
+
+SHELL   := /bin/bash
+GO      ?= go
+NICE    ?= nice
+BIN     := bin
+TOOLS   := .cache/tools
+PROTO   := pluginapi/proto
+IMAGE   := $(PROTO)/image.binpb
+FUZZTIME ?= 15s
+
+PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the command and its transports into bin/
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/ $(PROGRAMS)
+
+.PHONY: demo
+demo: build ## send real lines through a real plugin: ack, retry, drop, panic, dead letter
+	$(BIN)/longshore demo
+
+.PHONY: test
+test: build ## all tests with the race detector, examples and their modules included
+	$(GO) vet ./...
+	$(GO) test -race -timeout 20m ./...
+	cd examples/custom-transport && $(GO) vet ./... && $(GO) test -race -timeout 5m ./...
+
+.PHONY: check
+check: lint fresh vuln ## lint, generated files, protocol compatibility, known vulnerabilities
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## golangci-lint and buf lint
+	$(TOOLS)/golangci-lint run ./...
+	$(TOOLS)/buf lint
+
+.PHONY: fresh
+fresh: $(TOOLS)/buf ## generated files are up to date and the protocol is compatible
+	$(TOOLS)/buf breaking --against $(IMAGE)
+	@./tools/fresh.sh
+
+.PHONY: vuln
+vuln: $(TOOLS)/govulncheck ## known vulnerabilities, where the database can be reached
+	@./tools/vuln.sh
+
+.PHONY: generate
+generate: $(TOOLS)/buf build ## write generated code and pages again
+	$(TOOLS)/buf generate
+	$(GO) generate ./...
+
+.PHONY: image
+image: $(TOOLS)/buf ## accept the protocol as it is; needs an ADR
+	$(TOOLS)/buf build --exclude-source-info -o $(IMAGE)
+
+.PHONY: bench
+bench: ## the hop between plugin and host: ratios from interleaved runs, JSON beside the text
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/ ./internal/bench/...
+	$(BIN)/longshore-bench -json bench-hop.json
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME each
+	@./tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: clean
+clean: ## remove what the targets made
+	rm -rf $(BIN) .cache bench-*.json
+
+$(TOOLS)/golangci-lint: tools/go.sum
+	@mkdir -p $(TOOLS)
+	cd tools && $(GO) build -o ../$(TOOLS)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(TOOLS)/buf: tools/go.sum
+	@mkdir -p $(TOOLS)
+	cd tools && $(GO) build -o ../$(TOOLS)/buf github.com/bufbuild/buf/cmd/buf
+$(TOOLS)/govulncheck: tools/go.sum
+	@mkdir -p $(TOOLS)
+	cd tools && $(GO) build -o ../$(TOOLS)/govulncheck golang.org/x/vuln/cmd/govulncheck
