@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command longshore-bench measures the hop between a plugin process and its
+// host against generated code, the bare link and the same transport in process.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore/internal/bench/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "longshore-bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	f := flag.NewFlagSet("longshore-bench", flag.ContinueOnError)
+	var (
+		plan     measure.Plan
+		full     = f.Bool("full", false, "every combination of rows")
+		first    = f.Bool("base", false, "the base row alone")
+		subjects = f.String("subjects", "generated,hop,link,inproc,socket", "what to measure, in this order within a round")
+		toJSON   = f.String("json", "", "write every sample to this file")
+		profile  = f.String("cpuprofile", "", "write a CPU profile of the host to this file")
+	)
+	f.StringVar(&plan.Plugin, "plugin", beside("longshore-transport-bench"), "the plugin's file")
+	f.IntVar(&plan.Rounds, "rounds", 5, "interleaved rounds")
+	f.DurationVar(&plan.Time, "time", 500*time.Millisecond, "time of one measurement")
+	f.DurationVar(&plan.Latency, "latency", 2*time.Second, "time of one latency measurement, 0s for none")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	plan.Rows, plan.Subjects, plan.Progress = measure.Rows(*full), strings.Split(*subjects, ","), progress
+	if *first {
+		plan.Rows = plan.Rows[:1]
+	}
+	if *profile != "" {
+		file, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	report, err := measure.Suite(ctx, plan)
+	if err != nil {
+		return err
+	}
+	if *toJSON != "" {
+		file, err := os.Create(*toJSON)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := report.WriteJSON(file); err != nil {
+			return err
+		}
+	}
+	return report.WriteText(out)
+}
+
+// beside returns the path of a file in the executable's folder.
+func beside(name string) string {
+	exe, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	return filepath.Join(filepath.Dir(exe), name)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestSuite measures everything once, for a moment: it shows that the figures
+// are there, not that they are good.
+func TestSuite(t *testing.T) {
+	plugin := filepath.Join(t.TempDir(), "longshore-transport-bench")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, "github.com/longshore-go/longshore/internal/bench/longshore-transport-bench")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build plugin: %v\n%s", err, out)
+	}
+	runs := Base
+	runs.Runs, runs.Window = true, 1
+	subjects := []string{Generated, Hop, Link, InProc, Socket}
+	rep, err := Suite(t.Context(), Plan{
+		Plugin: plugin, Rows: []Row{Base, runs}, Subjects: subjects,
+		Rounds: 1, Time: 20 * time.Millisecond, Latency: 50 * time.Millisecond, Progress: io.Discard,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rep.Rows {
+		for _, name := range subjects[:4] {
+			if m := row.Median[name]; m.Rate <= 0 || m.HostCPU <= 0 {
+				t.Errorf("%v: %s measured %+v", row.Row, name, m)
+			}
+		}
+	}
+	for _, name := range subjects {
+		if rep.latency(name).P50 <= 0 {
+			t.Errorf("no latency of %s", name)
+		}
+	}
+	var text, raw bytes.Buffer
+	if err := rep.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	if err := rep.WriteJSON(&raw); err != nil {
+		t.Fatal(err)
+	}
+	var again Report
+	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || len(again.Rows[0].Samples) != 4 {
+		t.Errorf("JSON reads back as %+v, %v", again, err)
+	}
+}
+
+func TestRows(t *testing.T) {
+	if n := len(Rows(true)); n != 3*3*3*2 {
+		t.Errorf("got %d rows for every combination", n)
+	}
+	seen := map[Row]bool{}
+	for _, r := range Rows(false) {
+		if seen[r] {
+			t.Errorf("%v twice", r)
+		}
+		seen[r] = true
+	}
+	if !seen[Base] {
+		t.Error("no base row")
+	}
+}
+
+func TestMedians(t *testing.T) {
+	same := func(f float64) float64 { return f }
+	for _, test := range []struct {
+		in   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}} {
+		if got := median(test.in, same); got != test.want {
+			t.Errorf("median of %v is %v, want %v", test.in, got, test.want)
+		}
+	}
+	of := []Sample{{Rate: 10}, {Rate: 30}, {Rate: 5}}
+	to := []Sample{{Rate: 5}, {Rate: 10}, {Rate: 5}}
+	if got := ratio(of, to); got != 2 {
+		t.Errorf("ratio is %v, want 2: rounds are compared one by one", got)
+	}
+	ages := make([]time.Duration, 200)
+	for i := range ages {
+		ages[i] = time.Duration(200 - i)
+	}
+	if p := percentiles(ages); p.P50 != 101 || p.P99 != 199 {
+		t.Errorf("got %+v", p)
+	}
+	if p := percentiles(nil); p != (Percentiles{}) {
+		t.Errorf("got %+v of nothing", p)
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// Base is the row that the others vary.
+var Base = Row{Frame: 256, Window: 1024, Payload: 512, Headers: 3}
+
+// Rows are the lines of the table: the base row and one change each, or, full,
+// every combination.
+func Rows(full bool) []Row {
+	frames, windows, payloads := []int{1, 16, 256}, []int{1, 64, 1024}, []int{64, 512, 16 << 10}
+	if !full {
+		rows := []Row{Base, Base, Base, Base, Base, Base, Base, Base}
+		rows[1].Runs = true
+		rows[2].Frame, rows[3].Frame = 16, 1
+		rows[4].Window, rows[5].Window = 64, 1
+		rows[6].Payload, rows[6].Headers = 64, 0
+		rows[7].Payload = 16 << 10
+		return rows
+	}
+	var rows []Row
+	for _, p := range payloads {
+		for _, w := range windows {
+			for _, f := range frames {
+				for _, runs := range []bool{false, true} {
+					r := Row{Frame: f, Window: w, Payload: p, Headers: 3, Runs: runs}
+					if p == 64 {
+						r.Headers = 0
+					}
+					rows = append(rows, r)
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// Plan says how much is measured.
+type Plan struct {
+	Plugin   string
+	Rows     []Row
+	Subjects []string
+	Rounds   int           // interleaved: every row and subject once a round
+	Time     time.Duration // of one measurement
+	Latency  time.Duration // of one latency measurement, 0 = none
+	Progress io.Writer
+}
+
+// Suite measures all that the plan asks for.
+func Suite(ctx context.Context, p Plan) (*Report, error) {
+	rep := newReport(p)
+	subjects, err := open(ctx, p, rep)
+	if err == nil {
+		for round := range p.Rounds {
+			fmt.Fprintf(p.Progress, "round %d of %d\n", round+1, p.Rounds)
+			if err = measureRound(ctx, p, subjects, rep); err != nil {
+				break
+			}
+		}
+	}
+	for _, s := range subjects {
+		err = errors.Join(err, s.Close())
+	}
+	rep.finish()
+	return rep, err
+}
+
+// open starts the subjects, and measures the start of a plugin on the way.
+func open(ctx context.Context, p Plan, rep *Report) (subjects []*Subject, err error) {
+	for _, name := range p.Subjects {
+		var s *Subject
+		switch name {
+		case Hop:
+			for range p.Rounds {
+				if err := rep.start(ctx, p.Plugin); err != nil {
+					return subjects, err
+				}
+			}
+			s, _, err = StartHop(ctx, p.Plugin)
+		case InProc:
+			s, err = StartInProc(ctx)
+		default:
+			s, err = StartBaseline(ctx, p.Plugin, name)
+		}
+		if err != nil {
+			return subjects, fmt.Errorf("start %s: %w", name, err)
+		}
+		subjects = append(subjects, s)
+	}
+	return subjects, nil
+}
+
+func measureRound(ctx context.Context, p Plan, subjects []*Subject, rep *Report) error {
+	for i, row := range p.Rows {
+		for _, s := range subjects {
+			if s.Name == Socket {
+				continue
+			}
+			sample, err := Throughput(ctx, s, row, p.Time)
+			if err != nil {
+				return fmt.Errorf("measure %s, %v: %w", s.Name, row, err)
+			}
+			rep.Rows[i].add(s.Name, sample)
+		}
+	}
+	if p.Latency == 0 {
+		return nil
+	}
+	for _, s := range subjects {
+		l, err := Latency(ctx, s, p.Latency)
+		if err != nil {
+			return fmt.Errorf("measure latency of %s: %w", s.Name, err)
+		}
+		rep.Latency[s.Name] = append(rep.Latency[s.Name], l)
+	}
+	return nil
+}
+
+// median returns the middle of what f gives for vs.
+func median[T any](vs []T, f func(T) float64) float64 {
+	if len(vs) == 0 {
+		return 0
+	}
+	ns := make([]float64, len(vs))
+	for i, v := range vs {
+		ns[i] = f(v)
+	}
+	slices.Sort(ns)
+	if n := len(ns); n%2 == 0 {
+		return (ns[n/2-1] + ns[n/2]) / 2
+	}
+	return ns[len(ns)/2]
+}
