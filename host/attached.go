@@ -184,6 +184,13 @@ func (a *attached) current() *generation {
 	return a.now
 }
 
+// isGone reports whether the endpoint was optional and is lost for good.
+func (a *attached) isGone() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.gone
+}
+
 // ready reports whether the endpoint serves.
 func (a *attached) ready() bool {
 	a.mu.Lock()

@@ -52,10 +52,14 @@ lines:
 // service is a host under test.
 type service struct {
 	*host.Host
-	log  *logBook
-	stop context.CancelFunc
-	done chan error
+	log   *logBook
+	stop  context.CancelFunc
+	done  chan error
+	ended time.Time // valid after done
 }
+
+// stopTook returns how long after began the host had ended.
+func (s *service) stopTook(began time.Time) time.Duration { return s.ended.Sub(began) }
 
 // newService returns a host that logs into a book.
 func newService(opts ...host.Option) *service {
@@ -73,7 +77,9 @@ func (s *service) run(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.done <- s.Run(ctx)
+		err := s.Run(ctx)
+		s.ended = time.Now()
+		s.done <- err
 	}()
 	t.Cleanup(func() {
 		cancel()

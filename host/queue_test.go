@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +39,7 @@ type queues struct {
 	narrowed     func(name string) []core.Capabilities
 	published    func(m pluginapi.Outgoing) *pluginapi.Receipt // nil = accepted
 	neverRestart bool
-	resume       []byte
+	reports      []byte // resume bytes, reported while connected
 }
 
 // queue is one queue.
@@ -48,6 +49,9 @@ type queue struct {
 	verdicts []string       // what became of deliveries, "ack one"
 	took     []core.Message // all that was published here
 	ended    bool           // nothing comes any more
+	fault    error          // ends the next Receive
+	received int            // deliveries
+	readers  int            // subscriptions so far
 	replays  bool           // an empty queue is caught up
 	wake     chan struct{}
 }
@@ -132,6 +136,21 @@ func (q *queues) end(name string) {
 	defer q.mu.Unlock()
 	q.queue(name).ended = true
 	q.queue(name).bell()
+}
+
+// fail ends the queue's subscription with an error.
+func (q *queues) fail(name string, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue(name).fault = err
+	q.queue(name).bell()
+}
+
+// subscriptions returns how often a queue was subscribed to.
+func (q *queues) subscriptions(name string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queue(name).readers
 }
 
 // replay makes an empty queue report that it is caught up.
@@ -265,6 +284,7 @@ func (c *queueConn) Subscribe(ctx context.Context, r pluginapi.Registration) (pl
 	}
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()
+	c.q.queue(r.Name).readers++
 	s := &queueSub{q: c.q, name: r.Name, x: c.q.queue(r.Name), mine: make(map[*item]bool)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,7 +322,14 @@ func (c *queueConn) Close(context.Context) ([]byte, error) {
 		}
 		c.q.conns--
 	})
-	return c.q.resume, nil
+	return nil, nil
+}
+
+// ReportResume reports what the test set, once.
+func (c *queueConn) ReportResume(keep func([]byte)) {
+	if c.q.reports != nil {
+		keep(c.q.reports)
+	}
 }
 
 // queueSub reads one queue.
@@ -330,7 +357,11 @@ func (s *queueSub) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.
 			for _, i := range s.x.ready[:n] {
 				i.count++
 				s.x.out[i], s.mine[i] = true, true
-				d := pluginapi.Delivery{Handle: i, Message: i.m, Identity: []byte(i.m.Payload), Carry: i.carry}
+				s.x.received++
+				d := pluginapi.Delivery{
+					Handle: i, Message: i.m, Identity: i.m.Payload, Carry: i.carry,
+					Position: strconv.AppendInt(nil, int64(s.x.received), 10),
+				}
 				if s.q.source.Counts == core.CountNative {
 					d.Attempt = i.count
 				}
@@ -340,6 +371,11 @@ func (s *queueSub) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.
 			s.caught = false
 			s.q.mu.Unlock()
 			return b, nil
+		}
+		if err := s.x.fault; err != nil {
+			s.x.fault = nil
+			s.q.mu.Unlock()
+			return pluginapi.Batch{}, err
 		}
 		if s.x.ended {
 			s.q.mu.Unlock()
@@ -396,6 +432,19 @@ func (s *queueSub) Close(context.Context) error { return nil }
 
 // errBroken is what a broken fake says.
 var errBroken = errors.New("broken on purpose")
+
+// refuseFor refuses every publish to a name for a reason that may pass.
+func refuseFor(name string) func(pluginapi.Outgoing) *pluginapi.Receipt {
+	return func(m pluginapi.Outgoing) *pluginapi.Receipt {
+		if m.Message.Name != name {
+			return nil
+		}
+		return &pluginapi.Receipt{
+			Status: pluginapi.ReceiptRefused,
+			Fault:  &core.Fault{Code: core.FaultUnavailable, Message: "no peer", Transient: true},
+		}
+	}
+}
 
 // unavailable is a passing fault.
 func unavailable(text string) error {

@@ -214,7 +214,8 @@ func (r *run) look() progress {
 	busy := r.waiting.Len() > 0
 	for _, s := range r.subs {
 		state := s.lane.State()
-		if !state.Ended && !state.CaughtUp {
+		over := state.Ended && state.Fault == nil || state.CaughtUp || s.on.isGone()
+		if !over {
 			return sourcesOpen
 		}
 		busy = busy || state.InWork > 0

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import "github.com/longshore-go/longshore/core"
+
+// State is what a lane is at.
+type State struct {
+	Attached   bool
+	Generation uint64
+	Ended      bool        // the subscription has ended, see Fault
+	Fault      *core.Fault // nil = there is nothing more
+	CaughtUp   bool        // all there is has been delivered
+	InWork     uint64
+}
+
+// Counters count a lane's deliveries. Each delivery is in exactly one of
+// Acked to Stale, or in work.
+type Counters struct {
+	Received     uint64
+	Acked        uint64
+	Retried      uint64 // requeued, or a copy left
+	Dropped      uint64 // gone for good without a dead letter, a retry that the source cannot carry out included
+	DeadLettered uint64
+	Parked       uint64 // kept by the journal, not published
+	Released     uint64 // left to the source
+	Stale        uint64 // ended behind the handler's back, or came back before it began
+
+	InWork  uint64 // now
+	Waiting uint64 // of InWork: copies that wait for their time
+	Lost    uint64 // L-LOST and L-ABND, beside the above
+	Failed  uint64 // verdicts that failed or came too late, beside the above
+	Reports uint64 // errors bound to no delivery (L-STREAM)
+}
+
+// inWork is what is received and in no other count.
+func (c *Counters) inWork() uint64 {
+	return c.Received - c.Acked - c.Retried - c.Dropped - c.DeadLettered - c.Parked - c.Released - c.Stale
+}
+
+// class is the count that a delivery ends in.
+type class uint8
+
+const (
+	classAcked class = iota
+	classRetried
+	classDropped
+	classDeadLettered
+	classParked
+	classReleased
+	classStale
+)
+
+// add counts a delivery that has ended.
+func (c *Counters) add(k class) {
+	switch k {
+	case classAcked:
+		c.Acked++
+	case classRetried:
+		c.Retried++
+	case classDropped:
+		c.Dropped++
+	case classDeadLettered:
+		c.DeadLettered++
+	case classParked:
+		c.Parked++
+	case classReleased:
+		c.Released++
+	default:
+		c.Stale++
+	}
+}
+
+// Left is what a limited stop cut off.
+type Left struct {
+	Endpoint     string
+	Subscription string
+	Running      []string // name and position of deliveries whose handlers did not return, at most 16
+	Handlers     int      // handlers that did not return
+	Settlements  int      // plans that were not carried out to their end
+	Lost         int      // of Settlements: messages that do not come back
+}
+
+// Empty reports whether nothing was cut off.
+func (l Left) Empty() bool { return l.Handlers == 0 && l.Settlements == 0 }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
+)
+
+// leave takes s off the worker, before its first wait.
+func (s *settlement) leave() {
+	if s.left {
+		return
+	}
+	s.left = true
+	l := s.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopRunning(s)
+	s.index = len(l.active)
+	l.active = append(l.active, s)
+	if f := s.f; f != nil {
+		f.s, f.life = s, s.wait.life
+		if c := f.caps(); c.Extend && c.MaxHold > 0 {
+			s.wait.extendBy = c.MaxHold
+			s.wait.extendAt = f.received.Add(c.MaxHold / 2)
+		}
+	}
+	if s.said.Forward == nil {
+		s.drop()
+	}
+}
+
+// drop gives the frame back: nothing borrows from it any more. l.mu is held.
+func (s *settlement) drop() {
+	f := s.f
+	if f == nil || f.frame == nil {
+		return
+	}
+	f.scope = strings.Clone(f.scope)
+	f.unframe()
+	s.d.Message, s.d.Scope, s.d.Identity, s.d.Position, s.d.Undecodable = core.Message{}, "", nil, nil, nil
+	s.said.Forward = nil
+}
+
+// unborrow gives the frame back where s has left the worker with it.
+func (s *settlement) unborrow() {
+	if !s.left {
+		return
+	}
+	s.l.mu.Lock()
+	s.drop()
+	s.l.mu.Unlock()
+}
+
+// land gives the delivery's flight back after the answer to its verdict.
+func (s *settlement) land() {
+	if s.f == nil {
+		return
+	}
+	s.l.mu.Lock()
+	f := s.f
+	s.f = nil
+	s.l.recycle(f)
+	s.l.mu.Unlock()
+	s.wait.mu.Lock()
+	s.wait.extendAt, s.wait.extendBy = time.Time{}, 0
+	s.wait.mu.Unlock()
+}
+
+// stopRunning takes s off the list of running handlers. l.mu is held.
+func (l *Lane) stopRunning(s *settlement) {
+	for i, r := range l.running {
+		if r == s {
+			n := len(l.running) - 1
+			l.running[i] = l.running[n]
+			l.running[n] = nil
+			l.running = l.running[:n]
+			return
+		}
+	}
+}
+
+// finish ends s: the verdict that ends its plan is given, its delivery counted,
+// its memory used again. It reports false when it has to wait for the journal
+// first.
+func (s *settlement) finish() bool {
+	if s.row != "" && s.forgetOwn() {
+		return false
+	}
+	if s.l.o.Observe != nil {
+		s.l.o.Observe(&s.c, &s.plan, s.trace)
+	}
+	l := s.l
+	l.mu.Lock()
+	s.close()
+	k, lost := s.class()
+	cutOff := lost && s.did&didCut != 0
+	if lost {
+		l.counts.Lost++
+	}
+	if cutOff && !s.waiting {
+		l.cutOff++
+	}
+	if !s.stray {
+		l.counts.add(k)
+	}
+	if f := s.f; f != nil {
+		s.f = nil
+		l.recycle(f)
+	}
+	switch {
+	case s.waiting:
+		l.counts.Waiting--
+	case s.left:
+		l.working--
+		l.stopActive(s)
+	default:
+		l.working--
+		l.stopRunning(s)
+	}
+	quiet := l.quiet()
+	l.mu.Unlock()
+	if s.reserved > 0 || s.waiting {
+		l.o.Waiting.leave(s, cutOff && s.waiting)
+	}
+	left := s.left
+	s.reset()
+	if left {
+		l.spare.Put(s)
+	}
+	if quiet {
+		l.changed()
+	}
+	return true
+}
+
+// close gives the verdict that ends the plan. l.mu is held.
+func (s *settlement) close() {
+	f := s.f
+	if s.final.Count == 0 || f == nil {
+		return
+	}
+	switch v := f.state(); {
+	case v == core.VoidReturns:
+		s.did |= didStale
+		s.l.counts.Failed++
+	case v == core.VoidLive && !f.gen.lost:
+		f.gen.decide(s.final)
+	}
+}
+
+// stopActive takes s off the list of those that have left the worker. l.mu is
+// held.
+func (l *Lane) stopActive(s *settlement) {
+	n := len(l.active) - 1
+	last := l.active[n]
+	l.active[s.index] = last
+	last.index = s.index
+	l.active[n] = nil
+	l.active = l.active[:n]
+}
+
+// quiet reports whether somebody may care that nothing is in work. l.mu is held.
+func (l *Lane) quiet() bool {
+	if l.bell != nil {
+		return true
+	}
+	return (l.caughtUp || l.ended || l.stopping) && l.counts.inWork() == 0
+}
+
+// class is the count that the delivery ends in, and whether a message is lost
+// that did not end in a line about it.
+func (s *settlement) class() (k class, lost bool) {
+	dead := s.did&didDead != 0
+	switch {
+	case s.did&didPublish != 0 && dead:
+		return classDeadLettered, false
+	case s.did&didPublish != 0:
+		return classRetried, false
+	case s.did&didPark != 0:
+		return classParked, false
+	case s.did&didLose != 0:
+		return classDropped, true
+	case s.did&didStale != 0, s.c.Void == core.VoidReturns:
+		return classStale, false
+	case s.did&didCut != 0:
+		return s.cutClass()
+	case s.did&didRequeue != 0:
+		return classRetried, false
+	}
+	return s.plainClass(), false
+}
+
+// cutClass is the count of a plan that a stop cut.
+func (s *settlement) cutClass() (class, bool) {
+	switch {
+	case s.stored != "":
+		return classParked, false
+	case s.lossy():
+		return classDropped, true
+	default:
+		return classReleased, false
+	}
+}
+
+// lossy reports whether nothing but s has the message.
+func (s *settlement) lossy() bool {
+	if s.f == nil || s.f.state() == core.VoidGone {
+		return true
+	}
+	return s.f.letGo() == core.VoidGone
+}
+
+// plainClass is the count of a plan without a copy that was carried out.
+func (s *settlement) plainClass() class {
+	settled := s.did&didSettle != 0 || s.c.Void == core.VoidGone
+	returns := s.c.Source.Unsettled != core.UnsettledLost
+	switch k := s.c.Outcome.Kind; {
+	case s.plan.Notes&core.NoteOverCap != 0 && settled:
+		return classDropped
+	case !settled, k == core.OutcomeLeave, k == core.OutcomeFailFast:
+		return classReleased
+	case k == core.OutcomeAck:
+		return classAcked
+	case s.released && returns:
+		return classReleased
+	default:
+		return classDropped
+	}
+}
+
+// reset forgets what one life held.
+func (s *settlement) reset() {
+	w := &s.wait
+	w.mu.Lock()
+	w.life++
+	w.kind, w.extendAt, w.extendBy = waitNone, time.Time{}, 0
+	w.mu.Unlock()
+	s.f, s.left, s.waiting, s.released, s.marked, s.stray = nil, false, false, false, false, false
+	s.d, s.said, s.reason, s.row, s.bad = Delivery{}, Said{}, nil, "", nil
+	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil
+	s.out, s.stored, s.reserved = frame.Outgoing{}, "", 0
+	s.tries, s.resend, s.keeping, s.acking = 0, false, false, false
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
+)
+
+// flight is a delivery from its arrival until its verdict is given or it is
+// void. Its memory is used again; the lane's window bounds their number. All
+// but void is guarded by the lane's lock, or belongs to the worker.
+type flight struct {
+	gen      *generation
+	frame    *frame.Deliveries // nil once nothing borrows from it
+	at       int               // its place in the frame
+	id       uint64
+	profile  uint32
+	weight   uint64
+	scope    string // lies in the frame until the settlement leaves the worker
+	received time.Time
+	void     atomic.Uint32 // core.Void
+
+	// The settlement that left the worker with it; nil before.
+	s    *settlement
+	life uint64
+
+	counted bool // against the window
+	wanted  bool // the answer to its verdict is wanted
+	extends int  // EXTEND verdicts that are not answered
+	prev    *flight
+	next    *flight
+}
+
+// item is the delivery in its frame.
+func (f *flight) item() *frame.Delivery { return &f.frame.Items[f.at] }
+
+// caps are the capabilities of its profile.
+func (f *flight) caps() *core.Capabilities { return &f.gen.a.Profiles[f.profile] }
+
+// state says what became of it behind the lane's back.
+func (f *flight) state() core.Void { return core.Void(f.void.Load()) }
+
+// letGo is what becomes of it when it ends without a verdict.
+func (f *flight) letGo() core.Void {
+	if f.caps().Unsettled == core.UnsettledLost {
+		return core.VoidGone
+	}
+	return core.VoidReturns
+}
+
+// unframe gives the frame back.
+func (f *flight) unframe() {
+	if f.frame != nil {
+		f.frame.Release()
+		f.frame = nil
+	}
+}
+
+// newFlight returns an unused flight. l.mu is held.
+func (l *Lane) newFlight() *flight {
+	if n := len(l.free) - 1; n >= 0 {
+		f := l.free[n]
+		l.free = l.free[:n]
+		return f
+	}
+	return &flight{}
+}
+
+// recycle takes back a flight that nothing refers to. l.mu is held.
+func (l *Lane) recycle(f *flight) {
+	f.unframe()
+	g := f.gen
+	g.unlink(f)
+	if f.wanted || f.extends > 0 {
+		delete(g.wanted, f.id)
+	}
+	g.settled()
+	f.void.Store(uint32(core.VoidLive))
+	f.gen, f.s, f.scope = nil, nil, ""
+	f.wanted, f.extends = false, 0
+	l.free = append(l.free, f)
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/convert"
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/link"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// generation is a lane's side of one generation's stream. All but the channels
+// is guarded by the lane's lock.
+type generation struct {
+	l   *Lane
+	a   Attachment
+	log *slog.Logger
+
+	id     uint64 // of the last delivery
+	live   *flight
+	count  uint64 // outstanding deliveries, as the host sees them
+	bytes  uint64
+	window frame.Credit
+	wanted map[uint64]*flight // whose verdict's answer is awaited
+	fences []chan struct{}
+
+	credit bool // the credit is to be sent
+	runs   []frame.VerdictRun
+	stop   bool // Stop is to be sent
+	half   bool // half-close once runs is empty
+	closed bool // half-closed
+	ended  bool // the plugin has said that nothing is delivered any more
+	lost   bool
+
+	wake chan struct{} // the writer has something to do
+	over chan struct{} // the reader has returned
+}
+
+func newGeneration(l *Lane, a Attachment) *generation {
+	return &generation{
+		l: l, a: a,
+		log:    l.log.With("plugin", a.Plugin, "generation", a.Number),
+		window: l.window(a.Profiles),
+		wanted: make(map[uint64]*flight),
+		wake:   make(chan struct{}, 1),
+		over:   make(chan struct{}),
+	}
+}
+
+// read takes what the plugin sends until the stream ends.
+func (g *generation) read() {
+	defer close(g.over)
+	defer g.a.Cancel()
+	var r frame.SubscribeResponse
+	for {
+		r = frame.SubscribeResponse{Settled: r.Settled[:0]}
+		err := g.a.Stream.Recv(&r)
+		if err == nil {
+			err = g.take(&r)
+		}
+		if err != nil {
+			g.finish(err)
+			return
+		}
+	}
+}
+
+// take deals with one message.
+func (g *generation) take(r *frame.SubscribeResponse) error {
+	switch {
+	case r.Deliveries != nil:
+		return g.deliver(r.Deliveries)
+	case len(r.Settled) > 0:
+		return g.results(r.Settled)
+	case r.Void != nil:
+		g.void(r.Void)
+	case r.CaughtUp:
+		g.l.mu.Lock()
+		g.l.caughtUp = true
+		g.l.mu.Unlock()
+		g.l.changed()
+	case r.Report != nil:
+		g.report(r.Report)
+	case r.Ended != nil:
+		g.end(r.Ended)
+	}
+	return nil
+}
+
+// deliver queues a frame of deliveries.
+func (g *generation) deliver(d *frame.Deliveries) error {
+	n := len(d.Items)
+	if n == 0 {
+		d.Release()
+		return nil
+	}
+	d.Retain(n - 1)
+	l, now := g.l, time.Now()
+	l.mu.Lock()
+	for i := range d.Items {
+		if g.lost || l.closed {
+			l.mu.Unlock()
+			release(d, n-i)
+			return nil
+		}
+		if err := g.admit(d, i, now); err != nil {
+			l.mu.Unlock()
+			release(d, n-i)
+			return err
+		}
+	}
+	l.mu.Unlock()
+	signal(l.work)
+	return nil
+}
+
+// release drops n holders of d.
+func release(d *frame.Deliveries, n int) {
+	for range n {
+		d.Release()
+	}
+}
+
+// admit queues one delivery. l.mu is held.
+func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
+	item := &d.Items[i]
+	switch {
+	case g.ended:
+		return g.breach("delivered after the end of the subscription")
+	case item.ID != g.id+1:
+		return g.breach(fmt.Sprintf("sent delivery %d after delivery %d", item.ID, g.id))
+	case int(item.Profile) >= len(g.a.Profiles):
+		return g.breach(fmt.Sprintf("sent delivery %d with profile %d of %d", item.ID, item.Profile, len(g.a.Profiles)))
+	case !g.l.granted, g.count >= g.window.Messages, g.bytes >= g.window.Bytes:
+		return g.breach(fmt.Sprintf("sent delivery %d without credit for it", item.ID))
+	}
+	l := g.l
+	f := l.newFlight()
+	f.gen, f.frame, f.at = g, d, i
+	f.id, f.profile, f.scope, f.received = item.ID, item.Profile, item.Scope, now
+	f.weight = uint64(frame.Weight(&item.Message))
+	g.id = item.ID
+	g.link(f)
+	l.queue = append(l.queue, f)
+	l.counts.Received++
+	l.caughtUp = false
+	return nil
+}
+
+// breach is the error of a plugin that breaks the protocol.
+func (g *generation) breach(what string) error {
+	return &core.Fault{
+		Code:    core.FaultInternal,
+		Message: fmt.Sprintf("plugin %q of subscription %q %s", g.a.Plugin, g.l.o.Subscription, what),
+	}
+}
+
+// link puts f among what is live, and counts it against the window.
+func (g *generation) link(f *flight) {
+	f.prev, f.next = nil, g.live
+	if g.live != nil {
+		g.live.prev = f
+	}
+	g.live = f
+	f.counted = true
+	g.count++
+	g.bytes += f.weight
+}
+
+// uncount says that f's credit is the plugin's to use again.
+func (g *generation) uncount(f *flight) {
+	if f.counted {
+		f.counted = false
+		g.count--
+		g.bytes -= f.weight
+	}
+}
+
+// unlink takes f out of what is live.
+func (g *generation) unlink(f *flight) {
+	g.uncount(f)
+	if f.prev == nil {
+		g.live = f.next
+	} else {
+		f.prev.next = f.next
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	}
+	f.prev, f.next = nil, nil
+}
+
+// report logs an error that is bound to no delivery. What the plugin could not
+// read is a warning, anything else an error.
+func (g *generation) report(r *transportpb.Report) {
+	g.l.mu.Lock()
+	g.l.counts.Reports++
+	g.l.mu.Unlock()
+	f := convert.ToFault(r.GetFault())
+	level := slog.LevelError
+	if f != nil && (f.Code == core.FaultInvalid || f.Code == core.FaultTooLarge) {
+		level = slog.LevelWarn
+	}
+	g.log.Log(g.l.settling, level, "receive failed, the subscription goes on",
+		"code", core.LogStream.String(), "position", r.GetPosition(), "error", faultText(f))
+}
+
+// end notes that nothing is delivered any more.
+func (g *generation) end(e *transportpb.Ended) {
+	l := g.l
+	f := convert.ToFault(e.GetFault())
+	l.mu.Lock()
+	g.ended = true
+	if l.now == g {
+		l.ended, l.endFault = true, f
+		l.caughtUp = false
+	}
+	g.settled()
+	l.mu.Unlock()
+	g.log.Debug("subscription ended", "code", core.LogEnd.String(), "error", faultText(f))
+	l.changed()
+}
+
+// settled half-closes the stream when nothing is delivered any more and
+// everything has its verdict. l.mu is held.
+func (g *generation) settled() {
+	if g.ended && g.live == nil && !g.half {
+		g.half = true
+		signal(g.wake)
+	}
+}
+
+// finish ends the generation after its stream did. An end of the stream after
+// the end of the subscription, or after the half-close, is orderly.
+func (g *generation) finish(err error) {
+	l := g.l
+	l.mu.Lock()
+	lost := g.lost
+	orderly := errors.Is(err, io.EOF) && (g.ended || g.half)
+	l.mu.Unlock()
+	if lost {
+		return
+	}
+	if errors.Is(err, io.EOF) {
+		err = &link.LostError{Cause: io.ErrUnexpectedEOF}
+	}
+	g.lose(err)
+	if !orderly && l.o.Broken != nil {
+		l.o.Broken(g.a.Number, err)
+	}
+}
+
+// faultText is the text of a fault for the log.
+func faultText(f *core.Fault) string {
+	if f == nil {
+		return ""
+	}
+	return f.Error()
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+const (
+	// summaryEvery is how often a line that is written once is summed up.
+	summaryEvery = time.Minute
+	// limitEvery is how often a limited line is written at most.
+	limitEvery = time.Second
+)
+
+// warn writes a line with a code.
+func (l *Lane) warn(code core.LogCode, text string, attrs ...any) {
+	l.write(slog.LevelWarn, code, text, attrs...)
+}
+
+func (l *Lane) write(level slog.Level, code core.LogCode, text string, attrs ...any) {
+	l.log.With("code", code.String()).Log(context.Background(), level, text, attrs...)
+}
+
+// line writes the line in hand.
+func (s *settlement) line() {
+	l := s.l
+	switch {
+	case s.step.Code == core.LogUnsettled && s.step.Level == core.LevelWarnOnce:
+		l.once[s.c.Outcome.Kind].hit()
+		return
+	case s.step.Code == core.LogUnsettled:
+		l.uns.hit("outcome cannot be carried out by this source",
+			"attempt", s.d.Number, "outcome", s.c.Outcome.Kind.String(), "error", faultText(s.fault))
+		return
+	case s.step.Code == core.LogLost:
+		s.did |= didLose
+	default:
+	}
+	text, attrs := s.words()
+	level := slog.LevelWarn
+	switch s.step.Level {
+	case core.LevelInfo:
+		level = slog.LevelInfo
+	case core.LevelError:
+		level = slog.LevelError
+	default:
+	}
+	l.write(level, s.step.Code, text, attrs...)
+}
+
+// words are the text and the attributes of the line in hand.
+func (s *settlement) words() (string, []any) {
+	attempt := []any{"attempt", s.d.Number}
+	switch s.step.Code {
+	case core.LogError:
+		return "handler returned an error", append(attempt, "outcome", s.c.Outcome.Kind.String(), "error", s.said.Err)
+	case core.LogPanic:
+		return "handler panicked", append(attempt, "panic", s.said.Err, "stack", s.said.Stack)
+	case core.LogDecode:
+		return "message cannot be decoded", append(attempt, "outcome", s.c.Outcome.Kind.String(), "error", s.said.Err)
+	case core.LogFailFast:
+		return "failing fast, the service stops", append(attempt, "error", s.said.Err)
+	case core.LogReply:
+		return "reply could not be published", append(attempt, "error", s.said.Err)
+	case core.LogCapDead:
+		return "attempts used up, going to the dead letter", append(attempt, "dead_letter", s.c.Dead.To.String())
+	case core.LogCapReject:
+		return "attempts used up, no dead letter is declared", attempt
+	case core.LogDelay:
+		return "delay cannot be honoured", append(attempt, "delay", s.c.Outcome.After, "then", s.then())
+	case core.LogNack:
+		return "requeue failed", append(attempt, "error", faultText(s.fault))
+	case core.LogCopy:
+		return "copy could not be published", append(attempt,
+			"destination", s.destination(), "error", faultText(s.fault), "then", s.then())
+	case core.LogLost:
+		return "copy could not be published, the message is lost", append(attempt,
+			"destination", s.destination(), "error", faultText(s.fault))
+	case core.LogDouble:
+		return "copy is out and the original was not acked, possible double", append(attempt,
+			"destination", s.destination(), "error", faultText(s.fault))
+	case core.LogRefused:
+		return "no destination can take the message, dropped", append(attempt,
+			"destination", s.destination(), "reason", s.refusal())
+	default:
+		return s.step.Code.String(), attempt
+	}
+}
+
+// double says that a kept delivery was not acked after its copy went out.
+func (s *settlement) double() {
+	s.l.warn(core.LogDouble, "copy is out and the original was not acked, possible double",
+		"attempt", s.d.Number, "destination", s.target().To.String(), "error", faultText(s.fault))
+}
+
+// destination is where the plan's copy goes.
+func (s *settlement) destination() string {
+	for i := range s.plan.N {
+		switch s.plan.Steps[i].To {
+		case core.TargetRetry:
+			return s.c.Retry.To.String()
+		case core.TargetDead:
+			return s.c.Dead.To.String()
+		default:
+		}
+	}
+	if s.c.Outcome.Kind == core.OutcomeDeadLetter {
+		return s.c.Dead.To.String()
+	}
+	return s.c.Retry.To.String()
+}
+
+// refusal is why there is no destination.
+func (s *settlement) refusal() string {
+	if s.reason != nil {
+		return s.reason.Error()
+	}
+	return "none is declared"
+}
+
+// then says what follows the line in hand.
+func (s *settlement) then() string {
+	c := s.cur
+	step, ok := c.Next(core.ResultDone)
+	if !ok {
+		return "nothing"
+	}
+	return step.Do.String()
+}
+
+// onceLine is a line that is written for the first of its kind, then counted
+// and summed up.
+type onceLine struct {
+	l    *Lane
+	kind core.OutcomeKind
+
+	mu    sync.Mutex
+	total uint64
+	since uint64 // the last line
+	armed bool
+	alarm alarm
+}
+
+func (o *onceLine) init(l *Lane, kind core.OutcomeKind) {
+	o.l, o.kind = l, kind
+	o.alarm.ring = func() { o.flush(true) }
+}
+
+// hit counts one.
+func (o *onceLine) hit() {
+	o.mu.Lock()
+	o.total++
+	first := o.total == 1
+	if !first {
+		o.since++
+		if !o.armed {
+			o.armed = true
+			o.l.o.Waiting.clock.set(&o.alarm, time.Now().Add(summaryEvery))
+		}
+	}
+	o.mu.Unlock()
+	if first {
+		o.l.warn(core.LogUnsettled, "outcome cannot be carried out by this source, said once and then counted",
+			"outcome", o.kind.String())
+	}
+}
+
+// flush writes the summary of what was counted since the last line.
+func (o *onceLine) flush(rung bool) {
+	o.mu.Lock()
+	if !rung && o.armed {
+		o.l.o.Waiting.clock.unset(&o.alarm)
+	}
+	total, since := o.total, o.since
+	o.since, o.armed = 0, false
+	o.mu.Unlock()
+	if since > 0 {
+		o.l.warn(core.LogUnsettled, "outcome cannot be carried out by this source, summary",
+			"outcome", o.kind.String(), "since", since, "total", total)
+	}
+}
+
+// limitedLine is L-UNS of what is always said: at most one line a second, with
+// the number since the last one.
+type limitedLine struct {
+	l *Lane
+
+	mu    sync.Mutex
+	last  time.Time
+	since uint64
+	armed bool
+	alarm alarm
+	text  string
+	attrs []any
+}
+
+func (o *limitedLine) init(l *Lane) {
+	o.l = l
+	o.alarm.ring = func() { o.flush(true) }
+}
+
+// hit writes the line, or has it written at the end of the second.
+func (o *limitedLine) hit(text string, attrs ...any) {
+	now := time.Now()
+	o.mu.Lock()
+	wait := o.last.Add(limitEvery).Sub(now)
+	if !o.armed && wait <= 0 {
+		o.last = now
+		o.mu.Unlock()
+		o.l.warn(core.LogUnsettled, text, attrs...)
+		return
+	}
+	o.since++
+	o.text, o.attrs = text, attrs
+	if !o.armed {
+		o.armed = true
+		o.l.o.Waiting.clock.set(&o.alarm, now.Add(wait))
+	}
+	o.mu.Unlock()
+}
+
+// flush writes the line that stands for what was counted since the last one.
+func (o *limitedLine) flush(rung bool) {
+	o.mu.Lock()
+	if !rung && o.armed {
+		o.l.o.Waiting.clock.unset(&o.alarm)
+	}
+	text, attrs, since := o.text, o.attrs, o.since
+	o.since, o.armed, o.attrs = 0, false, nil
+	if since > 0 {
+		o.last = time.Now()
+	}
+	o.mu.Unlock()
+	if since > 0 {
+		o.l.warn(core.LogUnsettled, text, append(attrs, "since", since)...)
+	}
+}
+
+// flushLines writes what is counted and not said yet.
+func (l *Lane) flushLines() {
+	for i := range l.once {
+		l.once[i].flush(false)
+	}
+	l.uns.flush(false)
+}
+
+// abandoned says how many copies of a subscription were cut off, and counts
+// them.
+func abandoned(log *slog.Logger, count int) {
+	log.Warn(fmt.Sprintf("%d copies cut off by the stop", count), "code", core.LogAbandoned.String(), "count", count)
+}

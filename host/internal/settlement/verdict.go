@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
+)
+
+// verdicts are the protocol's words for what plans decide.
+func verdictOf(a core.Action) core.VerdictKind {
+	switch a {
+	case core.ActAck:
+		return core.VerdictAck
+	case core.ActRequeue:
+		return core.VerdictRequeue
+	case core.ActReject:
+		return core.VerdictReject
+	default:
+		return core.VerdictRelease
+	}
+}
+
+// verdict gives the verdict in hand. Where the plan ends with it and nothing but
+// L-UNS follows its failure, nobody waits for the answer.
+func (s *settlement) verdict() (core.Result, bool) {
+	if s.f == nil {
+		return core.ResultDone, false
+	}
+	run := frame.VerdictRun{First: s.f.id, Count: 1, Kind: verdictOf(s.step.Do), Delay: s.step.Delay}
+	if run.Kind == core.VerdictReject {
+		run.Reason = s.why()
+	}
+	if !s.wantsAnswer() {
+		s.final = run
+		return core.ResultDone, false
+	}
+	run.WantResult = true
+	return s.ask(run)
+}
+
+// ask gives a verdict and waits for its answer.
+func (s *settlement) ask(run frame.VerdictRun) (core.Result, bool) {
+	s.leave()
+	l, f := s.l, s.f
+	token := s.await(waitAnswer, time.Time{})
+	l.mu.Lock()
+	g := f.gen
+	if f.state() == core.VoidLive && !g.lost {
+		f.wanted = true
+		g.wanted[f.id] = f
+		g.uncount(f)
+		g.decide(run)
+		l.mu.Unlock()
+		return 0, true
+	}
+	r := f.stale()
+	l.mu.Unlock()
+	if _, ok := s.claim(token); !ok {
+		return 0, true
+	}
+	s.land()
+	return r, false
+}
+
+// wantsAnswer reports whether what follows depends on the answer: another step,
+// a failure that leads to more than L-UNS, a copy that is out, or a test that
+// looks at the results.
+func (s *settlement) wantsAnswer() bool {
+	if s.l.o.Observe != nil || s.did&didPublish != 0 || !s.step.End {
+		return true
+	}
+	if s.step.Else == 0 {
+		return false
+	}
+	failed := &s.plan.Steps[s.step.Else]
+	return failed.Do != core.ActLog || failed.Code != core.LogUnsettled || !failed.End
+}
+
+// why is the reason of a reject, one line.
+func (s *settlement) why() string {
+	switch {
+	case s.reason != nil:
+		return oneLine(s.reason.Error())
+	case s.said.Err != nil:
+		return oneLine(s.said.Err.Error())
+	default:
+		return s.c.Outcome.Kind.String()
+	}
+}
+
+// shownText is how much of a foreign text goes into a log line or a reason.
+const shownText = 256
+
+// oneLine is text on one line, cut.
+func oneLine(text string) string {
+	return cut(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text), shownText)
+}
+
+// cut is text, cut to at most n bytes at the end of a character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && text[n]&0xc0 == 0x80 {
+		n--
+	}
+	return text[:n]
+}
+
+// hold leaves the delivery unsettled for a while.
+func (s *settlement) hold() (core.Result, bool) {
+	s.leave()
+	f := s.f
+	token := s.await(waitHold, time.Now().Add(s.step.Delay))
+	s.recheck(token, f)
+	return 0, true
+}
+
+// keep leaves the delivery unsettled and tries to publish its copy for the life
+// of the process.
+func (s *settlement) keep() (core.Result, bool) {
+	s.leave()
+	s.keeping, s.deadline = true, time.Time{}
+	s.again(nil)
+	return 0, true
+}
+
+// kept acks a delivery whose copy went out at last.
+func (s *settlement) kept() {
+	s.acking = true
+	s.did |= didPublish
+	if s.step.To == core.TargetDead {
+		s.did |= didDead
+	}
+	if s.f == nil {
+		s.acked(core.ResultDone)
+		return
+	}
+	if r, waits := s.ask(frame.VerdictRun{First: s.f.id, Count: 1, Kind: core.VerdictAck, WantResult: true}); !waits {
+		s.acked(r)
+	}
+}
+
+// acked ends a delivery that was kept.
+func (s *settlement) acked(r core.Result) {
+	switch r {
+	case core.ResultDone, core.ResultStaleGone:
+		s.did |= didSettle
+	case core.ResultFailed, core.ResultStaleReturns:
+		s.double()
+	default:
+	}
+	s.resume(core.ResultDone)
+}

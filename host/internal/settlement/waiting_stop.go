@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"context"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// cutting says which copies a stop does not wait for.
+type cutting uint8
+
+const (
+	cutUnawaited cutting = iota // those that the journal keeps, and those that nobody would read
+	cutAll
+)
+
+// Drain waits until every copy is published that a stop waits for: not those
+// that the journal keeps, and not those that only this process would read,
+// which are lost and said so. When ctx ends first the rest is lost too. It
+// returns what was lost, by subscription.
+func (w *Waiting) Drain(ctx context.Context) []WaitingCopies {
+	w.mu.Lock()
+	w.draining = true
+	w.mu.Unlock()
+	w.cut(cutUnawaited)
+	if w.empty(ctx) != nil {
+		w.cut(cutAll)
+	}
+	return w.sayLost()
+}
+
+// sayLost writes and returns what was lost since the last time.
+func (w *Waiting) sayLost() []WaitingCopies {
+	w.mu.Lock()
+	out := listed(w.lost)
+	clear(w.lost)
+	w.mu.Unlock()
+	for _, c := range out {
+		abandoned(w.o.Logger.With("endpoint", c.Endpoint, "subscription", c.Subscription), c.Count)
+	}
+	return out
+}
+
+// empty waits until no copy waits.
+func (w *Waiting) empty(ctx context.Context) error {
+	for {
+		w.mu.Lock()
+		if len(w.copies) == 0 {
+			w.mu.Unlock()
+			return nil
+		}
+		if w.bell == nil {
+			w.bell = make(chan struct{})
+		}
+		bell := w.bell
+		w.mu.Unlock()
+		select {
+		case <-bell:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close drops what waits and ends the clock's goroutine.
+func (w *Waiting) Close() {
+	w.closing()
+	w.restoring.Wait()
+	w.mu.Lock()
+	w.draining = true
+	lanes := make([]*Lane, 0, len(w.lanes))
+	for _, l := range w.lanes {
+		lanes = append(lanes, l)
+	}
+	w.mu.Unlock()
+	w.cut(cutAll)
+	w.sayLost()
+	for _, l := range lanes {
+		_ = l.Close(context.Background()) // it has no handlers to wait for
+	}
+	w.clock.close()
+}
+
+// cut ends the waits of copies.
+func (w *Waiting) cut(which cutting) {
+	type copied struct {
+		s    *settlement
+		life uint64
+	}
+	w.mu.Lock()
+	all := make([]copied, 0, len(w.copies))
+	for _, s := range w.copies {
+		all = append(all, copied{s, s.wait.id()})
+	}
+	w.mu.Unlock()
+	for _, c := range all {
+		c.s.cut(c.life, which)
+	}
+}
+
+// id is the life that s is in.
+func (w *wait) id() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.life
+}
+
+// stops reports whether a stop has begun to look at the waiting copies.
+func (w *Waiting) stops() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.draining
+}
+
+// cut ends the wait of a copy, unless it is on its way and may still arrive.
+func (s *settlement) cut(life uint64, which cutting) {
+	if _, ok := s.claimIf(life, func(k waitKind) bool {
+		if k == waitReceipt {
+			return s.cuttable(which) && s.wait.box.take(s.wait.p) || which == cutAll
+		}
+		return s.cuttable(which) && (k == waitLater || k == waitAgain) || which == cutAll
+	}); ok {
+		s.resume(core.ResultCut)
+	}
+}
+
+// cuttable reports whether a stop does not wait for the copy.
+func (s *settlement) cuttable(which cutting) bool {
+	return which == cutAll || s.stored != "" || s.target().Caps.Retains == core.RetainProcess
+}
