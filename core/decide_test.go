@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/rows"
 )
 
 // hot are decisions that a busy service makes.
@@ -16,12 +17,12 @@ var hot = []struct {
 	p    core.Policy
 	c    core.Case
 }{
-	{"ack", core.Policy{MaxAttempts: 3}, core.Case{Source: kinds["A"], Retry: open, Outcome: core.Outcome{Kind: core.OutcomeAck}}},
-	{"ack without acks", core.Policy{}, core.Case{Source: kinds["U"], Outcome: core.Outcome{Kind: core.OutcomeAck}}},
-	{"copy", core.Policy{MaxAttempts: 3}, core.Case{Source: kinds["A"], Retry: open, Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}}},
-	{"requeue", core.Policy{MaxAttempts: 3}, core.Case{Source: kinds["C"], Attempt: core.Attempt{Native: 1}, Outcome: core.Outcome{Kind: core.OutcomeRetry}}},
-	{"dead letter", core.Policy{MaxAttempts: 1, DeadLetter: true}, core.Case{Source: kinds["A"], Retry: open, Dead: open, Journal: true, Outcome: core.Outcome{Kind: core.OutcomeRetry}}},
-	{"stored copy", core.Policy{}, core.Case{Source: kinds["A"], Retry: open, Journal: true, Outcome: core.Outcome{Kind: core.OutcomeRetryAfter, After: time.Second}}},
+	{"ack", core.Policy{MaxAttempts: 3}, core.Case{Source: rows.Kinds()["A"], Retry: open, Outcome: core.Outcome{Kind: core.OutcomeAck}}},
+	{"ack without acks", core.Policy{}, core.Case{Source: rows.Kinds()["U"], Outcome: core.Outcome{Kind: core.OutcomeAck}}},
+	{"copy", core.Policy{MaxAttempts: 3}, core.Case{Source: rows.Kinds()["A"], Retry: open, Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}}},
+	{"requeue", core.Policy{MaxAttempts: 3}, core.Case{Source: rows.Kinds()["C"], Attempt: core.Attempt{Native: 1}, Outcome: core.Outcome{Kind: core.OutcomeRetry}}},
+	{"dead letter", core.Policy{MaxAttempts: 1, DeadLetter: true}, core.Case{Source: rows.Kinds()["A"], Retry: open, Dead: open, Journal: true, Outcome: core.Outcome{Kind: core.OutcomeRetry}}},
+	{"stored copy", core.Policy{}, core.Case{Source: rows.Kinds()["A"], Retry: open, Journal: true, Outcome: core.Outcome{Kind: core.OutcomeRetryAfter, After: time.Second}}},
 }
 
 // carryOut walks a plan as the executor does.
@@ -164,11 +165,11 @@ func TestFloorTakesWhatTheSourceOffers(t *testing.T) {
 
 // What no row shows: the limits are reached in the ladder too.
 func TestPlansBesideTheRows(t *testing.T) {
-	held := kinds["A"]
+	held := rows.Kinds()["A"]
 	held.MaxHold = 30 * time.Second
-	lease := kinds["B"]
+	lease := rows.Kinds()["B"]
 	lease.MaxDelay, lease.MaxHold = 10*time.Second, 10*time.Second
-	lost := kinds["C"]
+	lost := rows.Kinds()["C"]
 	lost.Unsettled = core.UnsettledLost
 	process := core.Route{State: core.RouteOpen, Caps: core.Publishing{Retains: core.RetainProcess}}
 	retry := core.Outcome{Kind: core.OutcomeRetry}
@@ -202,15 +203,15 @@ func TestPlansBesideTheRows(t *testing.T) {
 			core.Case{Source: lost, Dead: open, Attempt: core.Attempt{Native: 3}, Outcome: retry, Void: core.VoidGone}, fail(core.ActPublish, core.ResultRefused),
 			"WARN(L-CAP-DL); PUBLISH(dead,1)=REFUSED; ERROR(L-LOST)"},
 		{"gone with a delay", core.Policy{},
-			core.Case{Source: kinds["A"], Retry: open, Outcome: later(time.Second), Void: core.VoidGone}, nil, "PUBLISH+1s(retry,1)"},
-		{"gone and acked", core.Policy{}, core.Case{Source: kinds["A"], Outcome: core.Outcome{Kind: core.OutcomeAck}, Void: core.VoidGone}, nil, "NONE"},
+			core.Case{Source: rows.Kinds()["A"], Retry: open, Outcome: later(time.Second), Void: core.VoidGone}, nil, "PUBLISH+1s(retry,1)"},
+		{"gone and acked", core.Policy{}, core.Case{Source: rows.Kinds()["A"], Outcome: core.Outcome{Kind: core.OutcomeAck}, Void: core.VoidGone}, nil, "NONE"},
 		{"a returning delivery has no steps", core.Policy{MaxAttempts: 1, DeadLetter: true},
-			core.Case{Source: kinds["A"], Dead: open, Outcome: core.Outcome{Kind: core.OutcomeFailFast, Cause: core.CausePanic}, Void: core.VoidReturns}, nil, "NONE"},
+			core.Case{Source: rows.Kinds()["A"], Dead: open, Outcome: core.Outcome{Kind: core.OutcomeFailFast, Cause: core.CausePanic}, Void: core.VoidReturns}, nil, "NONE"},
 		{"cumulative, with a journal", core.Policy{MaxAttempts: 1, DeadLetter: true},
-			core.Case{Source: kinds["K"], Retry: open, Dead: open, Outcome: retry, Journal: true}, fail(core.ActPublish, core.ResultTransient),
+			core.Case{Source: rows.Kinds()["K"], Retry: open, Dead: open, Outcome: retry, Journal: true}, fail(core.ActPublish, core.ResultTransient),
 			"WARN(L-CAP-DL); PUBLISH(dead,1)=TRANSIENT; WARN(L-COPY); PARK(dead,1); ACK"},
 		{"a row that cannot become a parked one stays", core.Policy{MaxAttempts: 3},
-			core.Case{Source: kinds["U"], Retry: process, Outcome: retry, Journal: true},
+			core.Case{Source: rows.Kinds()["U"], Retry: process, Outcome: retry, Journal: true},
 			func(s core.Step) core.Result {
 				switch s.Do {
 				case core.ActPublish:
@@ -223,21 +224,21 @@ func TestPlansBesideTheRows(t *testing.T) {
 			},
 			"STORE(retry,1,0s); PUBLISH(retry,1)=TRANSIENT; WARN(L-COPY); PARK(retry,1)=FAILED; RELEASE"},
 		{"a requeue that comes too late for a delivery that is gone", core.Policy{},
-			core.Case{Source: kinds["A"], Outcome: retry}, fail(core.ActRequeue, core.ResultStaleGone), "REQUEUE=STALE; WARN(L-UNS)"},
+			core.Case{Source: rows.Kinds()["A"], Outcome: retry}, fail(core.ActRequeue, core.ResultStaleGone), "REQUEUE=STALE; WARN(L-UNS)"},
 		{"a requeue after a hold that fails", core.Policy{},
-			core.Case{Source: kinds["A"], Outcome: retry, Floor: time.Second}, fail(core.ActRequeue, core.ResultFailed), "HOLD(1s); REQUEUE=FAILED; WARN(L-NACK)"},
+			core.Case{Source: rows.Kinds()["A"], Outcome: retry, Floor: time.Second}, fail(core.ActRequeue, core.ResultFailed), "HOLD(1s); REQUEUE=FAILED; WARN(L-NACK)"},
 		{"it comes back during the hold", core.Policy{},
-			core.Case{Source: kinds["A"], Retry: open, Outcome: later(time.Second), Full: true}, fail(core.ActHold, core.ResultStaleReturns), "HOLD(1s)=STALE"},
+			core.Case{Source: rows.Kinds()["A"], Retry: open, Outcome: later(time.Second), Full: true}, fail(core.ActHold, core.ResultStaleReturns), "HOLD(1s)=STALE"},
 		{"it comes back after its row was stored", core.Policy{},
-			core.Case{Source: kinds["A"], Retry: open, Outcome: later(time.Second), Journal: true}, fail(core.ActAck, core.ResultStaleReturns),
+			core.Case{Source: rows.Kinds()["A"], Retry: open, Outcome: later(time.Second), Journal: true}, fail(core.ActAck, core.ResultStaleReturns),
 			"STORE(retry,1,1s); ACK=STALE; FORGET"},
 		{"it comes back while its copy is under way", core.Policy{MaxAttempts: 3},
-			core.Case{Source: kinds["A"], Retry: process, Outcome: retry, Journal: true}, fail(core.ActPublish, core.ResultStaleReturns),
+			core.Case{Source: rows.Kinds()["A"], Retry: process, Outcome: retry, Journal: true}, fail(core.ActPublish, core.ResultStaleReturns),
 			"STORE(retry,1,0s); PUBLISH(retry,1)=STALE; FORGET"},
 		{"cut", core.Policy{MaxAttempts: 3},
-			core.Case{Source: kinds["A"], Retry: open, Outcome: retry}, fail(core.ActPublish, core.ResultCut), "PUBLISH(retry,1)=CUT"},
+			core.Case{Source: rows.Kinds()["A"], Retry: open, Outcome: retry}, fail(core.ActPublish, core.ResultCut), "PUBLISH(retry,1)=CUT"},
 		{"an undecodable delivery whose ack fails", core.Policy{},
-			core.Case{Source: kinds["M"], Outcome: core.Outcome{Kind: core.OutcomeDrop, Cause: core.CauseUndecodable}}, fail(core.ActAck, core.ResultFailed),
+			core.Case{Source: rows.Kinds()["M"], Outcome: core.Outcome{Kind: core.OutcomeDrop, Cause: core.CauseUndecodable}}, fail(core.ActAck, core.ResultFailed),
 			"NORUN; WARN(L-DEC); ACK=FAILED"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -256,7 +257,7 @@ func TestPlansBesideTheRows(t *testing.T) {
 
 // An unknown receipt is sent again until the caller says that it is enough.
 func TestCursorSendsAgain(t *testing.T) {
-	c := core.Case{Source: kinds["M"], Retry: open, Outcome: core.Outcome{Kind: core.OutcomeRetry}}
+	c := core.Case{Source: rows.Kinds()["M"], Retry: open, Outcome: core.Outcome{Kind: core.OutcomeRetry}}
 	p := core.Policy{MaxAttempts: 3}
 	var plan core.Plan
 	core.Decide(&p, &c, &plan)

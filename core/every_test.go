@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/rows"
 )
 
 // validSets are all valid capability sets, the limits given or not.
@@ -68,13 +69,13 @@ var (
 	// retryRoutes are: stored by a transport, none, refused, read by this process
 	// alone, delaying by itself.
 	retryRoutes = []core.Route{
-		{State: core.RouteOpen, Caps: storedCaps, Restarts: true},
+		{State: core.RouteOpen, Caps: rows.Stored(), Restarts: true},
 		{},
 		{State: core.RouteRefused},
 		{State: core.RouteOpen, Caps: core.Publishing{Confirms: core.ConfirmHandedOver, Retains: core.RetainProcess}, Own: true, Restarts: true},
 		{State: core.RouteOpen, Caps: core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport, MaxDelay: time.Minute, Dedups: true}},
 	}
-	deadRoute = core.Route{State: core.RouteOpen, Caps: storedCaps, Restarts: true}
+	deadRoute = core.Route{State: core.RouteOpen, Caps: rows.Stored(), Restarts: true}
 	outcomes  = []core.Outcome{
 		{Kind: core.OutcomeLeave},
 		{Kind: core.OutcomeAck},

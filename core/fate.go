@@ -2,7 +2,10 @@
 
 package core
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Done is a step that was carried out and what became of it.
 type Done struct {
@@ -35,10 +38,13 @@ const (
 	EndingDoubled                    // it is there once too often
 )
 
+// endingWords are the words of the endings, by bit.
+func endingWords() []string { return []string{"done", "kept", "lost", "doubled"} }
+
 // String returns the endings of the set, joined by " or ".
 func (e Ending) String() string {
 	var words []string
-	for i, w := range [...]string{"done", "kept", "lost", "doubled"} {
+	for i, w := range endingWords() {
 		if e&(1<<i) != 0 {
 			words = append(words, w)
 		}
@@ -48,6 +54,22 @@ func (e Ending) String() string {
 
 // MarshalText returns what String returns.
 func (e Ending) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads what String returns.
+func (e *Ending) UnmarshalText(text []byte) error {
+	*e = 0
+	if len(text) == 0 {
+		return nil
+	}
+	for w := range strings.SplitSeq(string(text), " or ") {
+		i := slices.Index(endingWords(), w)
+		if i < 0 {
+			return &WordError{Kind: "ending", Text: w, Words: endingWords()}
+		}
+		*e |= 1 << i
+	}
+	return nil
+}
 
 // Fate returns what becomes of the message when dies dies after the first done
 // steps of path, which is a walk of a plan for c. A death while a step is under

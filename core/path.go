@@ -34,11 +34,12 @@ func (p *Plan) String() string {
 }
 
 // Names are the words that a path is printed with. An empty name is the name of
-// the route's kind, a nil Delay prints delays as they are.
+// the route's kind, a nil function prints delays and counts as they are.
 type Names struct {
 	Retry string // the destination of copies
 	Dead  string // the dead letter
 	Delay func(time.Duration) string
+	Count func(uint64) string
 }
 
 // String returns the path as text, the destinations named "retry" and "dead".
@@ -109,6 +110,9 @@ func (n *Names) copy(b []byte, s *Step) []byte {
 		name = s.To.String()
 	}
 	b = append(append(b, name...), ',')
+	if n.Count != nil {
+		return append(b, n.Count(s.Count)...)
+	}
 	return strconv.AppendUint(b, s.Count, 10)
 }
 

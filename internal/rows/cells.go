@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core_test
+package rows
 
 import (
 	"fmt"
@@ -11,19 +11,23 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
-// storedCaps is what a destination can do where a row says nothing else.
-var storedCaps = core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes, Repeats: true}
+// Stored returns what a destination can do where a row says nothing else.
+func Stored() core.Publishing {
+	return core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes, Repeats: true}
+}
 
-// kinds are the kinds of the transport-neutral table.
-var kinds = map[string]core.Capabilities{
-	"A": {Ack: core.AckSingle, Requeue: core.RequeueNow, Reject: core.RejectDrops, Address: "own", Unsettled: core.UnsettledOnDisconnect},
-	"B": {Ack: core.AckSingle, Requeue: core.RequeueDelayed, Counts: core.CountNative, Unsettled: core.UnsettledOnDisconnect},
-	"C": {Ack: core.AckSingle, Requeue: core.RequeueNow, Reject: core.RejectDrops, Counts: core.CountNative, Address: "own", Unsettled: core.UnsettledOnDisconnect},
-	"D": {Ack: core.AckSingle, Requeue: core.RequeueDelayed, Reject: core.RejectDrops, Address: "own", Unsettled: core.UnsettledOnDisconnect},
-	"K": {Ack: core.AckCumulative, Unsettled: core.UnsettledOnDisconnect},
-	"M": {Ack: core.AckSingle, Address: "own", Unsettled: core.UnsettledOnResume},
-	"T": {Ack: core.AckSingle, Address: "own", Unsettled: core.UnsettledOnTimeout, MaxHold: 30 * time.Second},
-	"U": {Address: "own"},
+// Kinds returns the kinds of the transport-neutral table.
+func Kinds() map[string]core.Capabilities {
+	return map[string]core.Capabilities{
+		"A": {Ack: core.AckSingle, Requeue: core.RequeueNow, Reject: core.RejectDrops, Address: "own", Unsettled: core.UnsettledOnDisconnect},
+		"B": {Ack: core.AckSingle, Requeue: core.RequeueDelayed, Counts: core.CountNative, Unsettled: core.UnsettledOnDisconnect},
+		"C": {Ack: core.AckSingle, Requeue: core.RequeueNow, Reject: core.RejectDrops, Counts: core.CountNative, Address: "own", Unsettled: core.UnsettledOnDisconnect},
+		"D": {Ack: core.AckSingle, Requeue: core.RequeueDelayed, Reject: core.RejectDrops, Address: "own", Unsettled: core.UnsettledOnDisconnect},
+		"K": {Ack: core.AckCumulative, Unsettled: core.UnsettledOnDisconnect},
+		"M": {Ack: core.AckSingle, Address: "own", Unsettled: core.UnsettledOnResume},
+		"T": {Ack: core.AckSingle, Address: "own", Unsettled: core.UnsettledOnTimeout, MaxHold: 30 * time.Second},
+		"U": {Address: "own"},
+	}
 }
 
 // source is one source that a row speaks of, as the case of a decision.
@@ -33,45 +37,45 @@ type source struct {
 	c       core.Case
 }
 
-func (r row) sources(label string) ([]source, error) {
-	switch r.table {
+func (r Row) sources(label string) ([]source, error) {
+	switch r.Table {
 	case "2.1":
 		return r.kindSources(label)
 	case "2.2":
-		return r.bareSources(strings.Contains(r.source, "bound"))
+		return r.bareSources(strings.Contains(r.Source, "bound"))
 	case "2.3":
 		return r.bareSources(true)
 	case "2.4":
-		return r.bareSources(strings.Contains(r.source, "loopback"))
+		return r.bareSources(strings.Contains(r.Source, "loopback"))
 	case "2.5":
 		return r.mqttSources(label)
 	case "2.6":
 		return r.pulsarSources()
 	default:
-		return nil, fmt.Errorf("unknown table %q", r.table)
+		return nil, fmt.Errorf("unknown table %q", r.Table)
 	}
 }
 
 // kindSources reads the first cell of table 2.1: kinds, then conditions from a
 // closed list.
-func (r row) kindSources(label string) ([]source, error) {
-	words := strings.Split(r.source, ", ")
+func (r Row) kindSources(label string) ([]source, error) {
+	words := strings.Split(r.Source, ", ")
 	names := []string{words[0]}
 	if words[0] == "any" {
 		names = []string{"A", "B", "C", "D", "K", "M", "T", "U"}
 	}
 	var out []source
 	rest := words[1:]
-	for len(rest) > 0 && (strings.HasPrefix(rest[0], "or ") || kinds[rest[0]].Ack != 0 || rest[0] == "U") {
+	for len(rest) > 0 && (strings.HasPrefix(rest[0], "or ") || Kinds()[rest[0]].Ack != 0 || rest[0] == "U") {
 		names = append(names, strings.TrimPrefix(rest[0], "or "))
 		rest = rest[1:]
 	}
 	for _, n := range names {
-		caps, ok := kinds[n]
+		caps, ok := Kinds()[n]
 		if !ok {
 			return nil, fmt.Errorf("unknown kind %q", n)
 		}
-		s := source{name: n, address: "own", c: core.Case{Source: caps, Retry: core.Route{State: core.RouteOpen, Caps: storedCaps}}}
+		s := source{name: n, address: "own", c: core.Case{Source: caps, Retry: core.Route{State: core.RouteOpen, Caps: Stored()}}}
 		for _, w := range rest {
 			if err := s.condition(w, label); err != nil {
 				return nil, err
@@ -143,15 +147,15 @@ var outcomeOfSteps = map[string]bool{
 }
 
 // bareSources are the sources of ZeroMQ, file and stdio: kind U.
-func (r row) bareSources(address bool) ([]source, error) {
-	s := source{name: "U", address: "own", c: core.Case{Source: kinds["U"], Retry: core.Route{State: core.RouteOpen, Caps: storedCaps}}}
+func (r Row) bareSources(address bool) ([]source, error) {
+	s := source{name: "U", address: "own", c: core.Case{Source: Kinds()["U"], Retry: core.Route{State: core.RouteOpen, Caps: Stored()}}}
 	if !address {
 		s.c.Source.Address = ""
 	}
-	if strings.Contains(r.source, "fan-out bound `events`") {
+	if strings.Contains(r.Source, "fan-out bound `events`") {
 		s.address = "events"
 	}
-	if r.table == "2.2" && strings.Contains(r.source, "delayed copy pending") {
+	if r.Table == "2.2" && strings.Contains(r.Source, "delayed copy pending") {
 		s.c.Retry.Caps.Retains = core.RetainProcess
 	}
 	return []source{s}, nil
@@ -163,10 +167,10 @@ var (
 )
 
 // mqttSources reads the first cell of table 2.5.
-func (r row) mqttSources(label string) ([]source, error) {
-	if strings.Contains(r.source, "any QoS") {
+func (r Row) mqttSources(label string) ([]source, error) {
+	if strings.Contains(r.Source, "any QoS") {
 		one, zero := r, r
-		one.source, zero.source = "topic QoS1", "topic QoS0"
+		one.Source, zero.Source = "topic QoS1", "topic QoS0"
 		a, err := one.mqttSources(label)
 		if err != nil {
 			return nil, err
@@ -174,20 +178,20 @@ func (r row) mqttSources(label string) ([]source, error) {
 		b, err := zero.mqttSources(label)
 		return append(a, b...), err
 	}
-	s := source{name: "M", address: "own", c: core.Case{Source: kinds["M"], Retry: core.Route{State: core.RouteOpen, Caps: storedCaps}}}
+	s := source{name: "M", address: "own", c: core.Case{Source: Kinds()["M"], Retry: core.Route{State: core.RouteOpen, Caps: Stored()}}}
 	s.c.Source.Unsettled = core.UnsettledLost
-	if strings.Contains(r.source, "session kept") {
+	if strings.Contains(r.Source, "session kept") {
 		s.c.Source.Unsettled = core.UnsettledOnResume
 	}
-	if strings.Contains(r.source, "QoS0") {
-		s.name, s.c.Source = "U", kinds["U"]
+	if strings.Contains(r.Source, "QoS0") {
+		s.name, s.c.Source = "U", Kinds()["U"]
 	}
-	if strings.Contains(r.source, "filter `") && !strings.HasPrefix(r.source, "topic `") {
+	if strings.Contains(r.Source, "filter `") && !strings.HasPrefix(r.Source, "topic `") {
 		s.c.Source.Address = ""
 	}
-	if m := sharedTopicRE.FindStringSubmatch(r.source); m != nil {
+	if m := sharedTopicRE.FindStringSubmatch(r.Source); m != nil {
 		s.address = m[1]
-	} else if m := plainTopicRE.FindStringSubmatch(r.source); m != nil {
+	} else if m := plainTopicRE.FindStringSubmatch(r.Source); m != nil {
 		s.address = m[1]
 	}
 	switch label {
@@ -204,9 +208,9 @@ func (r row) mqttSources(label string) ([]source, error) {
 var ackTimeoutRE = regexp.MustCompile(`ack_timeout (\d+s)`)
 
 // pulsarSources reads the first cell of table 2.6.
-func (r row) pulsarSources() ([]source, error) {
-	caps := kinds["B"]
-	if m := ackTimeoutRE.FindStringSubmatch(r.source); m != nil {
+func (r Row) pulsarSources() ([]source, error) {
+	caps := Kinds()["B"]
+	if m := ackTimeoutRE.FindStringSubmatch(r.Source); m != nil {
 		d, err := time.ParseDuration(m[1])
 		if err != nil {
 			return nil, err
@@ -217,9 +221,9 @@ func (r row) pulsarSources() ([]source, error) {
 	caps.Counts = core.CountNone
 	exclusive := source{name: "Exclusive", c: core.Case{Source: caps}}
 	switch {
-	case strings.Contains(r.source, "any type"):
+	case strings.Contains(r.Source, "any type"):
 		return []source{shared, exclusive}, nil
-	case strings.Contains(r.source, "Exclusive"):
+	case strings.Contains(r.Source, "Exclusive"):
 		return []source{exclusive}, nil
 	default: // Shared, KeyShared, or a bare topic name, which is Shared
 		return []source{shared}, nil
@@ -236,8 +240,8 @@ type said struct {
 var timesRE = regexp.MustCompile(` ×\w+$`)
 
 // outcomes reads the outcome cell for one label.
-func (r row) outcomes(label string) ([]said, error) {
-	cell := timesRE.ReplaceAllString(r.outcome, "")
+func (r Row) outcomes(label string) ([]said, error) {
+	cell := timesRE.ReplaceAllString(r.Outcome, "")
 	cell, _, _ = strings.Cut(cell, ", then ")
 	if strings.HasPrefix(cell, "none") {
 		return parseOutcome("none")
@@ -250,7 +254,7 @@ func (r row) outcomes(label string) ([]said, error) {
 	if i := strings.IndexByte(cell, '['); i >= 0 {
 		return r.element(strings.Split(strings.Trim(cell[i:], "[]"), ", "), label)
 	}
-	if strings.HasPrefix(label, "e") && label != "each" && label != "else" && strings.Contains(r.source, label+" undecodable") {
+	if strings.HasPrefix(label, "e") && label != "each" && label != "else" && strings.Contains(r.Source, label+" undecodable") {
 		return parseOutcome("undecodable, default")
 	}
 	switch cell {
@@ -281,7 +285,7 @@ func (r row) outcomes(label string) ([]said, error) {
 
 // element returns the outcome of one element of a batch; what a list leaves
 // out is a retry.
-func (r row) element(list []string, label string) ([]said, error) {
+func (r Row) element(list []string, label string) ([]said, error) {
 	var n int
 	if _, err := fmt.Sscanf(label, "e%d", &n); err != nil {
 		return nil, fmt.Errorf("label %q of a batch: %w", label, err)
@@ -339,7 +343,7 @@ func parseOutcome(cell string) ([]said, error) {
 	case word == "retry":
 		o.outcome.Kind = core.OutcomeRetry
 	case word == "retry_after":
-		o.outcome.Kind, o.outcome.After = core.OutcomeRetryAfter, delayD
+		o.outcome.Kind, o.outcome.After = core.OutcomeRetryAfter, Delay
 		if after != "" && after != "d" {
 			d, err := time.ParseDuration(after)
 			if err != nil {

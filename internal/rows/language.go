@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core_test
+package rows
 
 import (
 	"fmt"
@@ -12,16 +12,17 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
-// delayD stands for the d of a row.
-const delayD = 7 * time.Second
+// Delay stands for the d of a row.
+const Delay = 7 * time.Second
 
-// trial is one plan that a row asks for.
-type trial struct {
-	name   string
-	policy core.Policy
-	c      core.Case
-	names  core.Names
-	want   string // what the row expects, the host's part taken off
+// Trial is one plan that a row asks for.
+type Trial struct {
+	Name    string // label, source, declaration, outcome and attempt, joined
+	Policy  core.Policy
+	Case    core.Case
+	Names   core.Names   // what the row calls the destinations
+	Headers core.Headers // the count header where the row says how it was received
+	Want    string       // what the row expects, the host's part taken off
 }
 
 // part is one part of an expected cell.
@@ -42,9 +43,9 @@ var (
 
 // parts splits an expected cell. What stands after =CUT and the host's own
 // steps are left out.
-func (r row) parts() []part {
+func (r Row) parts() []part {
 	var out []part
-	for _, text := range strings.Split(r.expected, " / ") {
+	for _, text := range strings.Split(r.Expected, " / ") {
 		var p part
 		text = wireRE.ReplaceAllString(text, "")
 		if m := labelRE.FindStringSubmatch(text); m != nil {
@@ -85,27 +86,27 @@ func splitSteps(text string) []string {
 	return append(out, strings.TrimSpace(text[from:]))
 }
 
-// results are what the row says became of each step.
-func (x *trial) results() []core.Result {
+// Results are what the row says became of each step.
+func (x *Trial) Results() []core.Result {
 	words := map[string]core.Result{
 		"": core.ResultDone, "FAILED": core.ResultFailed, "TRANSIENT": core.ResultTransient,
 		"REFUSED": core.ResultRefused, "UNKNOWN": core.ResultUnknown, "CUT": core.ResultCut,
 		"STALE": core.ResultStaleGone,
 	}
-	if strings.HasPrefix(x.name, "returns") {
+	if strings.HasPrefix(x.Name, "returns") {
 		words["STALE"] = core.ResultStaleReturns
 	}
 	var out []core.Result
-	for _, s := range strings.Split(x.want, "; ") {
+	for _, s := range strings.Split(x.Want, "; ") {
 		_, word, _ := strings.Cut(s, "=")
 		out = append(out, words[word])
 	}
 	return out
 }
 
-// trials reads the row's cells and returns the plans that it asks for.
-func (r row) trials() ([]trial, error) {
-	var out []trial
+// Trials reads the row's cells and returns the plans that it asks for.
+func (r Row) Trials() ([]Trial, error) {
+	var out []Trial
 	batch := ""
 	for _, p := range r.parts() {
 		if p.label == "all" {
@@ -152,12 +153,12 @@ func (r row) trials() ([]trial, error) {
 }
 
 // compose makes one trial of what the cells said.
-func compose(p part, s source, d declaration, o said, a attempt) trial {
+func compose(p part, s source, d declaration, o said, a attempt) Trial {
 	c := s.c
-	x := trial{policy: d.policy, names: core.Names{Retry: s.address, Dead: d.dead}}
+	x := Trial{Policy: d.policy, Headers: d.headers, Names: core.Names{Retry: s.address, Dead: d.dead}}
 	if d.to != "" {
 		c.Retry.State = core.RouteOpen
-		x.names.Retry = d.to
+		x.Names.Retry = d.to
 	} else if c.Source.Address != "" {
 		c.Retry.State = core.RouteOpen
 	} else {
@@ -168,7 +169,7 @@ func compose(p part, s source, d declaration, o said, a attempt) trial {
 	}
 	c.Dead = core.Route{}
 	if d.policy.DeadLetter {
-		c.Dead = core.Route{State: core.RouteOpen, Caps: storedCaps}
+		c.Dead = core.Route{State: core.RouteOpen, Caps: Stored()}
 	}
 	c.Outcome = o.outcome
 	if d.backoff > 0 && c.Outcome.Kind == core.OutcomeRetry {
@@ -188,15 +189,15 @@ func compose(p part, s source, d declaration, o said, a attempt) trial {
 		c.Attempt.Copies = a.number - 1
 	}
 	c.Floor = a.floor
-	x.c = c
-	x.want = strings.Join(p.steps, "; ")
-	if x.want == "" {
-		x.want = "NONE"
+	x.Case = c
+	x.Want = strings.Join(p.steps, "; ")
+	if x.Want == "" {
+		x.Want = "NONE"
 	}
-	for old, with := range map[string]time.Duration{"+d(": delayD, "(d)": delayD, "(f)": a.floor} {
-		x.want = strings.ReplaceAll(x.want, old, strings.NewReplacer("d", short(with), "f", short(with)).Replace(old))
+	for old, with := range map[string]time.Duration{"+d(": Delay, "(d)": Delay, "(f)": a.floor} {
+		x.Want = strings.ReplaceAll(x.Want, old, strings.NewReplacer("d", short(with), "f", short(with)).Replace(old))
 	}
-	x.name = strings.Join([]string{p.label, s.name, d.name, o.name, a.name}, ",")
+	x.Name = strings.Join([]string{p.label, s.name, d.name, o.name, a.name}, ",")
 	return x
 }
 
@@ -220,8 +221,8 @@ type declaration struct {
 // where there are two.
 var scopeRE = regexp.MustCompile(`^(a|a/b): (.*?); q: -$`)
 
-func (r row) declarations(label string) ([]declaration, error) {
-	cell := r.decl
+func (r Row) declarations(label string) ([]declaration, error) {
+	cell := r.Declaration
 	if m := scopeRE.FindStringSubmatch(cell); m != nil {
 		cell = m[2]
 	}
@@ -310,7 +311,7 @@ type attempt struct {
 	floor  time.Duration
 }
 
-func (r row) attempts(label string) ([]attempt, error) {
+func (r Row) attempts(label string) ([]attempt, error) {
 	if k, ok := strings.CutPrefix(label, "k from "); ok {
 		from, err := strconv.Atoi(k)
 		if err != nil {
@@ -327,7 +328,7 @@ func (r row) attempts(label string) ([]attempt, error) {
 	if n, err := strconv.ParseUint(label, 10, 64); err == nil {
 		return []attempt{{name: label, number: n}}, nil
 	}
-	cell := strings.TrimPrefix(r.attempt, "count ")
+	cell := strings.TrimPrefix(r.Attempt, "count ")
 	switch cell {
 	case "any":
 		return []attempt{{name: "1", number: 1}, {name: "2", number: 2}, {name: "5", number: 5}}, nil
@@ -336,17 +337,17 @@ func (r row) attempts(label string) ([]attempt, error) {
 	}
 	n, err := strconv.ParseUint(cell, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("attempt %q, label %q: %w", r.attempt, label, err)
+		return nil, fmt.Errorf("attempt %q, label %q: %w", r.Attempt, label, err)
 	}
 	return []attempt{{name: cell, number: n}}, nil
 }
 
 // returns are the returns from k on until the floor grows no more.
-func returns(r row, k int) []attempt {
+func returns(r Row, k int) []attempt {
 	var out []attempt
 	for ; k <= 9; k++ {
 		a := attempt{name: fmt.Sprint("return ", k), number: uint64(k), floor: core.Floor(uint32(k))}
-		if r.table == "2.1" || r.attempt == "0" {
+		if r.Table == "2.1" || r.Attempt == "0" {
 			a.number = 1 // not counted
 		}
 		out = append(out, a)

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/rows"
+)
+
+var update = flag.Bool("update", false, "write the golden files of testdata/explain")
+
+// explained are the registrations of the golden tables.
+var explained = []struct {
+	name     string
+	p        core.Policy
+	profiles []core.Capabilities
+	retry    core.Route
+	dead     core.Route
+	d        core.Declared
+}{
+	{
+		"pipe", core.Policy{MaxAttempts: 3, DeadLetter: true, RetryTo: true, Backoff: true},
+		[]core.Capabilities{{Order: core.OrderTotal}},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "orders"}, State: core.RouteOpen, Own: true, Caps: core.Publishing{Confirms: core.ConfirmHandedOver, Headers: core.HeadersEnveloped}},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "dead"}, State: core.RouteOpen, Own: true, Caps: core.Publishing{Confirms: core.ConfirmHandedOver, Headers: core.HeadersEnveloped}},
+		core.Declared{Cap: true, RetryTo: true, DeadLetter: true, LongestBackoff: 5 * time.Second},
+	},
+	{
+		"lease", core.Policy{MaxAttempts: 3, DeadLetter: true},
+		[]core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueDelayed, MaxDelay: 10 * time.Second, MaxHold: 10 * time.Second, Counts: core.CountNative, Unsettled: core.UnsettledOnTimeout, Durable: true}},
+		core.Route{},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "q"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: rows.Stored()},
+		core.Declared{Cap: true, DeadLetter: true},
+	},
+	{
+		"journal", core.Policy{},
+		[]core.Capabilities{rows.Kinds()["M"], {Address: "own"}},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "own"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: rows.Stored()},
+		core.Route{},
+		core.Declared{Floor: time.Second, Journal: true},
+	},
+	{
+		"log", core.Policy{RetryTo: true},
+		[]core.Capabilities{{Ack: core.AckCumulative, Unsettled: core.UnsettledOnDisconnect, Durable: true, Order: core.OrderPerScope}},
+		core.Route{To: core.Destination{Endpoint: "other", Name: "t"}, State: core.RouteOpen, Caps: core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport, MaxDelay: time.Minute}},
+		core.Route{},
+		core.Declared{RetryTo: true, Workers: 4, ByKey: true},
+	},
+}
+
+func TestExplainGolden(t *testing.T) {
+	for _, e := range explained {
+		t.Run(e.name, func(t *testing.T) {
+			table := core.Explain(e.p, e.profiles, e.retry, e.dead, e.d)
+			table.Endpoint, table.Subscription = "in", "orders"
+			js, err := json.MarshalIndent(table, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, e.name+".txt", table.String())
+			golden(t, e.name+".brief.txt", table.Brief())
+			golden(t, e.name+".md", table.Markdown())
+			golden(t, e.name+".json", string(js)+"\n")
+		})
+	}
+}
+
+// Every table has a row for each outcome, names every attempt once for it, and
+// says the same each time.
+func TestExplainIsWhole(t *testing.T) {
+	want := []string{"ack", "drop", "retry", "retry-after", "dead-letter", "leave", "error", "panic", "undecodable"}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SampledFrom(validSets()).Draw(t, "capabilities")
+		p := rapid.SampledFrom(everyPolicy()).Draw(t, "policy")
+		r := rapid.SampledFrom(retryRoutes).Draw(t, "retry")
+		d := core.Declared{LongestBackoff: time.Minute, Floor: time.Second, Journal: rapid.Bool().Draw(t, "journal")}
+		table := core.Explain(p, []core.Capabilities{s}, r, deadRoute, d)
+		rowsOf := map[string]map[string]bool{}
+		for _, row := range table.Profiles[0].Rows {
+			name, _, _ := strings.Cut(row.Outcome, " ")
+			if rowsOf[name] == nil {
+				rowsOf[name] = map[string]bool{}
+			}
+			key := row.Outcome + ": " + row.Attempt
+			if rowsOf[name][key] {
+				t.Fatalf("%s is there twice", key)
+			}
+			rowsOf[name][key] = true
+			if row.Plan == "" || row.Order == "" || row.Ends == 0 || len(row.Steps) == 0 {
+				t.Fatalf("%s lacks something: %+v", key, row)
+			}
+		}
+		for _, w := range want {
+			if len(rowsOf[w]) == 0 {
+				t.Fatalf("no row for %s in %v", w, rowsOf)
+			}
+		}
+		again := core.Explain(p, []core.Capabilities{s}, r, deadRoute, d)
+		if d := cmp.Diff(table, again); d != "" {
+			t.Fatalf("explained twice (-first +second):\n%s", d)
+		}
+		js, err := json.Marshal(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back core.Table
+		if err := json.Unmarshal(js, &back); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(table, back, cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("JSON reads back differently (-want +got):\n%s", d)
+		}
+	})
+}
+
+// What is explained is what is decided: the row of a plain retry is its plan.
+func TestExplainPrintsThePlan(t *testing.T) {
+	p := core.Policy{MaxAttempts: 3}
+	c := core.Case{Source: rows.Kinds()["A"], Retry: open, Outcome: core.Outcome{Kind: core.OutcomeRetry}}
+	var plan core.Plan
+	core.Decide(&p, &c, &plan)
+	table := core.Explain(p, []core.Capabilities{c.Source}, c.Retry, core.Route{}, core.Declared{Cap: true})
+	want := plan.Path(func(core.Step) core.Result { return core.ResultDone }, nil).Text(core.Names{
+		Retry: open.To.String(),
+		Count: func(uint64) string { return "n" },
+	})
+	for _, row := range table.Profiles[0].Rows {
+		if row.Outcome == "retry" && strings.HasPrefix(row.Attempt, "first") {
+			if row.Plan != want {
+				t.Errorf("explained as %s, decided as %s", row.Plan, want)
+			}
+			return
+		}
+	}
+	t.Error("there is no row for a first retry")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "explain", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s differs; run with -update where that is meant (-want +got):\n%s", file, d)
+	}
+}
