@@ -146,10 +146,13 @@ func fromRPC(ctx context.Context, err error) error {
 // ended is the error of a context that has ended. A deadline counts from its
 // time on: what it does at the other end can arrive before the timer here.
 func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if d, ok := ctx.Deadline(); ok && !d.After(time.Now()) {
 		return context.DeadlineExceeded
 	}
-	return ctx.Err()
+	return nil
 }
 
 // errGone is what a plugin's side of a stream says when the host is gone. It is
