@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// call runs the command line within this process.
+func call(t *testing.T, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	a := &App{Args: args, Out: &o, Err: &e, Environ: os.Environ(), Lookup: os.LookupEnv}
+	return a.Main(), o.String(), e.String()
+}
+
+func TestHelp(t *testing.T) {
+	for _, command := range []string{"", "run", "explain", "plugin", "plugin list", "plugin describe", "demo", "version"} {
+		name := strings.ReplaceAll(strings.TrimSpace("longshore "+command), " ", "-")
+		t.Run(name, func(t *testing.T) {
+			status, out, errs := call(t, append(strings.Fields(command), "--help")...)
+			if status != ExitOK || errs != "" {
+				t.Errorf("got status %d, standard error %q", status, errs)
+			}
+			golden.Compare(t, filepath.Join("testdata/help", name+".golden"), []byte(out))
+			if strings.Contains(out, "\x1b") {
+				t.Error("got colours off a terminal")
+			}
+		})
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"unknown command", []string{"rnu", "x.yaml"}, `unknown command "rnu" for "longshore"`},
+		{"unknown flag", []string{"run", "--drain", "1s", "x.yaml"}, "unknown flag: --drain; longshore run --help says what there is"},
+		{"no file", []string{"run"}, "accepts 1 arg(s), received 0"},
+		{"two files", []string{"explain", "a.yaml", "b.yaml"}, "accepts 1 arg(s), received 2"},
+		{"output form", []string{"explain", "-o", "xml", "a.yaml"}, `--output cannot be "xml": use text, json or markdown`},
+		{"log level", []string{"version", "--log-level", "loud"}, `--log-level cannot be "loud": use debug, info, warn or error`},
+		{"log format", []string{"version", "--log-format", "xml"}, `--log-format cannot be "xml": use text or json`},
+		{"duration", []string{"run", "--drain-limit", "5", "x.yaml"}, "--drain-limit"},
+		{"negative duration", []string{"run", "--drain-limit", "-5s", "x.yaml"}, "use 0 for no limit"},
+		{"negative pace", []string{"demo", "--pace", "-5s"}, "use 0 for as fast as it goes"},
+		{"unknown plugin command", []string{"plugin", "install"}, `unknown command "install"`},
+		{"missing file", []string{"run", "no-such-file.yaml"}, "read service file: open no-such-file.yaml: no such file or directory"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			status, out, errs := call(t, tt.args...)
+			if status != ExitUsage || out != "" {
+				t.Errorf("got status %d and output %q, want %d and none", status, out, ExitUsage)
+			}
+			if !strings.HasPrefix(errs, "longshore: ") || !strings.Contains(errs, tt.want) {
+				t.Errorf("got %q, want it to say %q", errs, tt.want)
+			}
+		})
+	}
+}
+
+func TestBadServiceFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "service.yaml")
+	if err := os.WriteFile(path, []byte("endpoints:\n  in: {transprot: pipe}\nsubscriptions: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"run", "explain"} {
+		t.Run(command, func(t *testing.T) {
+			status, out, errs := call(t, command, path)
+			want := "longshore: " + strings.Join([]string{
+				path + ":2:7: endpoints.in.transport: is missing; add it: the transport's name: the plugin is the file longshore-transport-<name>",
+				path + ":2:8: endpoints.in.transprot: unknown field; did you mean transport?",
+				path + ":3:16: subscriptions: is empty; add one",
+			}, "\n") + "\n"
+			if diff := cmp.Diff(want, errs); diff != "" {
+				t.Errorf("standard error (-want +got):\n%s", diff)
+			}
+			if status != ExitUsage || out != "" {
+				t.Errorf("got status %d and output %q, want %d and none", status, out, ExitUsage)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	status, out, _ := call(t, "version", "--output", "json")
+	var b build
+	if err := json.Unmarshal([]byte(out), &b); err != nil || status != ExitOK {
+		t.Fatalf("got status %d, %q: %v", status, out, err)
+	}
+	if b.Version == "" || b.Go == "" || b.Platform == "" || b.Protocol != 1 {
+		t.Errorf("got %+v, want all of it", b)
+	}
+	if _, out, _ = call(t, "version"); !strings.HasPrefix(out, "longshore "+b.Version) {
+		t.Errorf("got %q, want the version first", out)
+	}
+}
+
+func TestBuiltFrom(t *testing.T) {
+	info := &debug.BuildInfo{
+		Main: debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}, {Key: "vcs.modified", Value: "true"},
+		},
+	}
+	got := builtFrom(info)
+	got.Go, got.Platform = "go1.26.0", "linux/amd64"
+	want := "longshore v1.2.3 (0123456789ab, modified), plugin protocol 1, go1.26.0, linux/amd64"
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("version (-want +got):\n%s", diff)
+	}
+	if got := builtFrom(nil); got.Version != "(devel)" {
+		t.Errorf("got %+v without build information", got)
+	}
+}

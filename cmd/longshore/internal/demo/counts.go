@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// counts is what was seen, each counted where it happens.
+type counts struct {
+	fed         int // lines written to the first stage
+	bad         int // lines that the plugin reported and skipped
+	undecodable int // messages that are no airport
+
+	first     int // handler runs for a message read from a line
+	again     int // handler runs for a copy that came back
+	acked     int
+	retried   int
+	delayed   int
+	dropped   int
+	panicked  int
+	capped    int // warnings that the attempts are used up
+	directory int // messages that the second stage read
+	dead      int // dead letters that the second stage read
+}
+
+// runs is how often the handler ran.
+func (c *counts) runs() int { return c.first + c.again }
+
+// sum is one line of the balance.
+type sum struct {
+	what  string
+	total int
+	parts []part
+}
+
+// part is one summand.
+type part struct {
+	n    int
+	what string
+}
+
+// ok reports whether the line adds up.
+func (s sum) ok() bool {
+	total := 0
+	for _, p := range s.parts {
+		total += p.n
+	}
+	return s.total == total
+}
+
+// String returns the right side, such as "3 bad lines + 318 messages".
+func (s sum) String() string {
+	var b strings.Builder
+	for i, p := range s.parts {
+		sign, n := " + ", p.n
+		if n < 0 {
+			sign, n = " - ", -n
+		}
+		if i > 0 {
+			b.WriteString(sign)
+		}
+		fmt.Fprintf(&b, "%d %s", n, p.what)
+	}
+	return b.String()
+}
+
+// balance is what must add up.
+func (c *counts) balance() []sum {
+	return []sum{
+		{"lines fed", c.fed, []part{{c.bad, "bad lines"}, {c.undecodable, "undecodable"}, {c.first, "airports"}}},
+		{"handler runs", c.runs(), []part{{c.first, "first"}, {c.again, "copies that came back"}}},
+		{"handler runs", c.runs(), []part{{c.acked, "acked"}, {c.retried, "retried"}, {c.delayed, "retried later"}, {c.dropped, "dropped"}, {c.panicked, "panicked"}}},
+		{"copies that came back", c.again, []part{{c.retried, "retried"}, {c.delayed, "retried later"}, {c.panicked, "panicked"}, {-c.dead, "dead letters"}}},
+		{"airports", c.first, []part{{c.directory, "in the directory"}, {c.dropped, "dropped"}, {c.dead, "dead letters"}}},
+		{"acked", c.acked, []part{{c.directory, "in the directory"}}},
+		{"dead letters", c.dead, []part{{c.capped, "whose attempts were used up"}}},
+	}
+}
+
+// BalanceError lists what does not add up.
+type BalanceError struct{ Lines []string }
+
+// Error lists the lines of the balance that are wrong.
+func (e *BalanceError) Error() string {
+	return "the demo does not add up: " + strings.Join(e.Lines, "; ")
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo shows a service at work: bundled lines go through two stages,
+// each a host with the pipe plugin as a process of its own, as in
+//
+//	feed | register | file
+//
+// The first stage forwards, retries, drops and panics; the second one reads what
+// it forwarded and its dead letters. In the end everything must add up.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/longshore-go/longshore/cmd/longshore/internal/term"
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host"
+)
+
+// Options say how the demo is shown.
+type Options struct {
+	Out   io.Writer
+	Style term.Style
+	Live  bool          // Out is a terminal: progress is shown in place
+	Pace  time.Duration // pause between two lines
+	Log   *slog.Logger  // gets all that the hosts log at level debug; otherwise the demo shows a part of it
+}
+
+// The keys of the demo's pipes.
+const (
+	keyAirports  = "airports"
+	keyDirectory = "directory"
+	keyDead      = "dead"
+)
+
+// maxAttempts is how often a line is tried.
+const maxAttempts = 3
+
+// Run shows the demo until it is done or ctx ends. Its error says what did not
+// add up, or why a stage ended.
+func Run(ctx context.Context, o Options) error {
+	lines := feed()
+	pipes, err := newPipes()
+	if err != nil {
+		return err
+	}
+	defer pipes.close()
+	s := newScreen(o, len(lines))
+	first := newRegister(s, o, pipes)
+	second := newFile(s, o, pipes)
+
+	tables, err := first.host.Explain(ctx)
+	if err != nil {
+		return fmt.Errorf("explain the demo: %w", err)
+	}
+	s.opening(tables)
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stopped := s.follow()
+	ended := make(chan error, 3)
+	go func() {
+		defer pipes.feedOut.Close()
+		ended <- write(ctx, pipes.feedOut, lines, o.Pace, s)
+	}()
+	go func() {
+		err := first.host.Run(ctx)
+		pipes.closeBetween() // the end of the first stage is the end of the second one's input
+		ended <- err
+	}()
+	go func() { ended <- second.host.Run(ctx) }()
+	var errs []error
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			errs = append(errs, err)
+			cancel()
+		}
+	}
+	stopped()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("run the demo: %w", err)
+	}
+	return s.closing()
+}
+
+// pipes connect the stages: feed -> register -> file -> nowhere.
+type pipes struct {
+	feedIn, feedOut       *os.File
+	betweenIn, betweenOut *os.File
+	nowhere               *os.File
+}
+
+func newPipes() (*pipes, error) {
+	var p pipes
+	var err error
+	if p.feedIn, p.feedOut, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("make pipes: %w", err)
+	}
+	if p.betweenIn, p.betweenOut, err = os.Pipe(); err != nil {
+		p.close()
+		return nil, fmt.Errorf("make pipes: %w", err)
+	}
+	if p.nowhere, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
+		p.close()
+		return nil, fmt.Errorf("make pipes: %w", err)
+	}
+	return &p, nil
+}
+
+// closeBetween closes what this process holds of the first stage's ends.
+func (p *pipes) closeBetween() {
+	p.feedIn.Close()
+	p.betweenOut.Close()
+}
+
+// close closes what is open.
+func (p *pipes) close() {
+	for _, f := range []*os.File{p.feedIn, p.feedOut, p.betweenIn, p.betweenOut, p.nowhere} {
+		if f != nil {
+			f.Close() // some are closed already
+		}
+	}
+}
+
+// register is the first stage.
+type register struct {
+	host   *host.Host
+	screen *screen
+	bands  [15]int // airports by elevation, a band for every 1024 ft
+}
+
+// newRegister declares the first stage.
+func newRegister(s *screen, o Options, p *pipes) *register {
+	r := &register{screen: s, host: host.New(host.WithLogger(watch(s, o)))}
+	pipe := r.host.Endpoint("pipe", host.Plugin{
+		Name: "pipe", Stdio: &host.Stdio{In: p.feedIn, Out: p.betweenOut},
+	}, map[string]any{"loopback": true})
+	host.Handle(pipe.Subscription(keyAirports), r.handle,
+		host.Forward(pipe.To(keyDirectory)),
+		host.MaxAttempts(maxAttempts),
+		host.RetryTo(pipe.To(keyAirports)),
+		host.DeadLetterTo(pipe.To(keyDead), host.WithCauses()),
+	)
+	return r
+}
+
+// file is the second stage.
+type file struct{ host *host.Host }
+
+// newFile declares the second stage.
+func newFile(s *screen, o Options, p *pipes) *file {
+	f := &file{host: host.New(host.WithLogger(watch(s, o)))}
+	pipe := f.host.Endpoint("pipe", host.Plugin{
+		Name: "pipe", Stdio: &host.Stdio{In: p.betweenIn, Out: p.nowhere},
+	}, nil)
+	host.Handle(pipe.Subscription(keyDirectory), func(_ context.Context, _ *host.Message[core.Message]) error {
+		s.count(func(c *counts) { c.directory++ })
+		return nil
+	}, host.RetryTo(pipe.To(keyDirectory)))
+	host.Handle(pipe.Subscription(keyDead), func(_ context.Context, m *host.Message[airport]) error {
+		s.dead(m.Value, m.Header("x-longshore-attempts"), m.Header("x-longshore-reason"))
+		return nil
+	}, host.RetryTo(pipe.To(keyDead)))
+	return f
+}

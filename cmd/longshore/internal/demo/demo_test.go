@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore/host"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The bundled lines hold what the demo needs: a few hundred airports, each once,
+// and some of every kind of trouble.
+func TestFeed(t *testing.T) {
+	type kinds struct{ Lines, Foreign, Broken, Airports, Closed, Busy, Later, Unknown, Low int }
+	var got kinds
+	iata, icao := map[string]bool{}, map[string]bool{}
+	for _, line := range feed() {
+		got.Lines++
+		if !strings.HasSuffix(line, "\n") {
+			t.Errorf("line %d has no end", got.Lines)
+		}
+		head, payload, found := strings.Cut(line, "] ")
+		if !found || !strings.Contains(head, " | "+keyAirports+" | ") {
+			got.Foreign++
+			continue
+		}
+		var a airport
+		if json.Unmarshal([]byte(payload), &a) != nil {
+			got.Broken++
+			continue
+		}
+		got.Airports++
+		if len(a.IATA) != 3 || len(a.ICAO) != 4 || a.City == "" || len(a.Country) != 2 || a.ElevationFt>>10 >= 15 {
+			t.Errorf("line %d is odd: %+v", got.Lines, a)
+		}
+		if iata[a.IATA] || icao[a.ICAO] {
+			t.Errorf("line %d: %s is there twice", got.Lines, a.IATA)
+		}
+		iata[a.IATA], icao[a.ICAO] = true, true
+		switch {
+		case a.Closed > 0:
+			got.Closed++
+		case a.Country == "CA":
+			got.Busy++
+		case a.Country == "JP":
+			got.Later++
+		case a.Country == "XK":
+			got.Unknown++
+		case a.ElevationFt < 0:
+			got.Low++
+		}
+	}
+	want := kinds{Lines: 324, Foreign: 3, Broken: 3, Airports: 318, Closed: 8, Busy: 12, Later: 8, Unknown: 1, Low: 5}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnter(t *testing.T) {
+	r := &register{}
+	for _, tt := range []struct {
+		name    string
+		airport airport
+		attempt uint64
+		want    string
+		err     error
+	}{
+		{"open", airport{IATA: "FRA", Country: "DE", ElevationFt: 364}, 1, "acked", nil},
+		{"closed", airport{IATA: "TXL", Country: "DE", Closed: 2020}, 1, "dropped", host.Drop(nil)},
+		{"busy", airport{IATA: "YYZ", Country: "CA"}, 1, "retried", nil},
+		{"busy no more", airport{IATA: "YYZ", Country: "CA"}, 2, "acked", nil},
+		{"later", airport{IATA: "HND", Country: "JP"}, 1, "delayed", host.RetryAfter(comeBack, nil)},
+		{"unknown for ever", airport{IATA: "PRN", Country: "XK"}, 3, "retried", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := r.enter(tt.airport, tt.attempt)
+			if got != tt.want || (err == nil) != (tt.want == "acked") {
+				t.Errorf("got %s, %v; want %s", got, err, tt.want)
+			}
+		})
+	}
+	t.Run("below sea level", func(t *testing.T) {
+		defer func() {
+			if recover() == nil {
+				t.Error("got no panic")
+			}
+		}()
+		_, _ = r.enter(airport{IATA: "AMS", Country: "NL", ElevationFt: -11}, 1)
+	})
+}
+
+// quiet is a screen that nobody sees.
+func quiet(out io.Writer) *screen {
+	return newScreen(Options{Out: out, Log: slog.New(slog.DiscardHandler)}, 10)
+}
+
+func TestBalance(t *testing.T) {
+	right := counts{
+		fed: 10, bad: 1, undecodable: 1, first: 8, again: 3, acked: 6, retried: 1, delayed: 1, dropped: 1, panicked: 2,
+		capped: 1, directory: 6, dead: 1,
+	}
+	var out bytes.Buffer
+	s := quiet(&out)
+	s.c = right
+	if err := s.closing(); err != nil {
+		t.Errorf("got %v, want that it adds up", err)
+	}
+	for name, change := range map[string]func(*counts){
+		"a line is lost":        func(c *counts) { c.fed++ },
+		"a copy is lost":        func(c *counts) { c.again--; c.acked-- },
+		"a forward is doubled":  func(c *counts) { c.directory++ },
+		"a dead letter is lost": func(c *counts) { c.dead-- },
+		"a warning is missing":  func(c *counts) { c.capped-- },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := quiet(io.Discard)
+			s.c = right
+			change(&s.c)
+			var wrong *BalanceError
+			if err := s.closing(); !errors.As(err, &wrong) || len(wrong.Lines) == 0 {
+				t.Errorf("got %v, want a *BalanceError", err)
+			}
+		})
+	}
+}
+
+// Codes are read wherever they stand: in the record or in the logger.
+func TestWatch(t *testing.T) {
+	s := quiet(io.Discard)
+	log := watch(s, Options{Log: slog.New(slog.DiscardHandler)})
+	log.Warn("x", "code", "L-STREAM", "position", "line 7", "error", "no key")
+	log.With("code", "L-DEC").Warn("x")
+	log.WithGroup("g").Warn("x", "code", "L-CAP-DL")
+	log.Warn("x", "code", "L-OTHER")
+	log.Debug("x", "code", "L-DEC") // nobody asked for it
+	want := counts{bad: 1, undecodable: 1, capped: 1}
+	if s.c != want {
+		t.Errorf("got %+v, want %+v", s.c, want)
+	}
+	var all bytes.Buffer
+	log = watch(s, Options{Log: slog.New(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	log.With("endpoint", "pipe").WithGroup("g").Debug("seen", "a", 1)
+	if !strings.Contains(all.String(), "msg=seen endpoint=pipe g.a=1") {
+		t.Errorf("got %q, want what was logged", all.String())
+	}
+}
+
+// Only the first events of a kind are shown, and the progress in place goes away
+// before them.
+func TestScreen(t *testing.T) {
+	var out bytes.Buffer
+	s := quiet(&out)
+	s.live = true
+	s.c.fed = 5
+	s.progress()
+	for i := range 4 {
+		s.handled(airport{IATA: "YYZ", City: "Toronto"}, uint64(i+1), "retried", "busy")
+	}
+	s.bad("line 7", "no key")
+	want := "  ############............   5 of 10 lines: 0 acked, 0 retried, 0 dropped, 0 panicked, 0 dead letters" +
+		"\r\x1b[K  retried        YYZ Toronto, attempt 1: busy\n" +
+		"  retried        YYZ Toronto, attempt 2: busy\n" +
+		"  bad line       line 7: no key\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("screen (-want +got):\n%s", diff)
+	}
+	if s.c.first != 1 || s.c.again != 3 || s.c.retried != 4 {
+		t.Errorf("got %+v", s.c)
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore/cmd/longshore/internal/term"
+	"github.com/longshore-go/longshore/core"
+)
+
+// examples is how many events of a kind are shown; the rest are counted.
+const examples = 2
+
+// screen counts and shows. It may be used from any goroutine.
+type screen struct {
+	style term.Style
+	live  bool
+	total int // lines
+
+	mu      sync.Mutex
+	out     io.Writer
+	c       counts
+	shown   map[string]int // events by kind
+	letters []letter
+	bar     bool // the last line is the progress, without a line end
+	started time.Time
+}
+
+// letter is a dead letter.
+type letter struct {
+	airport          airport
+	attempts, reason string
+}
+
+func newScreen(o Options, total int) *screen {
+	return &screen{style: o.Style, live: o.Live, total: total, out: o.Out, shown: map[string]int{}, started: time.Now()}
+}
+
+// count changes the counts.
+func (s *screen) count(f func(c *counts)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.c)
+}
+
+// handled counts one run of the handler.
+func (s *screen) handled(a airport, attempt uint64, said, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if attempt == 1 {
+		s.c.first++
+	} else {
+		s.c.again++
+	}
+	switch said {
+	case "acked":
+		s.c.acked++
+		return
+	case "retried":
+		s.c.retried++
+	case "delayed":
+		s.c.delayed++
+		said = "retried later"
+	case "dropped":
+		s.c.dropped++
+	case "panicked":
+		s.c.panicked++
+	}
+	s.event(said, fmt.Sprintf("%s %s, attempt %d: %s", a.IATA, a.City, attempt, reason))
+}
+
+// bad counts a line that the plugin could not read.
+func (s *screen) bad(position, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.bad++
+	s.event("bad line", strings.TrimPrefix(position+": "+reason, ": "))
+}
+
+// undecodable counts a message that is no airport.
+func (s *screen) undecodable(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.undecodable++
+	s.event("undecodable", reason)
+}
+
+// dead keeps a dead letter.
+func (s *screen) dead(a airport, attempts, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.dead++
+	s.letters = append(s.letters, letter{a, attempts, reason})
+	s.event("dead letter", fmt.Sprintf("%s %s", a.IATA, a.City))
+}
+
+// event shows the first events of each kind. The caller holds the lock.
+func (s *screen) event(kind, text string) {
+	s.shown[kind]++
+	if s.shown[kind] > examples {
+		return
+	}
+	s.clear()
+	fmt.Fprintf(s.out, "  %s  %s\n", s.paint(kind, fmt.Sprintf("%-13s", kind)), text)
+}
+
+// paint colours a kind of event.
+func (s *screen) paint(kind, text string) string {
+	switch kind {
+	case "bad line", "undecodable", "panicked", "dead letter":
+		return s.style.Red(text)
+	}
+	return s.style.Yellow(text)
+}
+
+// clear takes the progress away. The caller holds the lock.
+func (s *screen) clear() {
+	if s.bar {
+		fmt.Fprint(s.out, "\r\x1b[K")
+		s.bar = false
+	}
+}
+
+// follow shows the progress until the returned function is called.
+func (s *screen) follow() (stop func()) {
+	every := time.Second
+	if s.live {
+		every = 100 * time.Millisecond
+	}
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				s.progress()
+			case <-quit:
+				s.mu.Lock()
+				s.clear()
+				s.mu.Unlock()
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-ended }
+}
+
+// barWidth is the length of the progress bar in characters.
+const barWidth = 24
+
+// progress shows how far it is.
+func (s *screen) progress() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.c
+	text := fmt.Sprintf("%3d of %d lines: %d acked, %d retried, %d dropped, %d panicked, %d dead letters",
+		c.fed, s.total, c.acked, c.retried+c.delayed, c.dropped, c.panicked, c.dead)
+	if !s.live {
+		fmt.Fprintln(s.out, "  "+text)
+		return
+	}
+	done := barWidth * c.fed / max(s.total, 1)
+	bar := s.style.Green(strings.Repeat("#", done)) + s.style.Faint(strings.Repeat(".", barWidth-done))
+	s.clear()
+	fmt.Fprintf(s.out, "  %s %s", bar, text)
+	s.bar = true
+}
+
+// opening shows what is going to happen.
+func (s *screen) opening(tables []core.Table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "%s\n\n", s.style.Bold("longshore demo"))
+	fmt.Fprintf(s.out, `%d lines about airports go through two stages, each a host with the pipe plugin as
+a process of its own, as in:  feed | register | file
+The register's handler acks most airports and forwards them to key %s. Some it
+retries (busy), some it retries later (rate limit), some it drops (closed), and
+on those below sea level it panics. After attempt %d a line goes to key %s.
+
+`, s.total, keyDirectory, maxAttempts, keyDead)
+	fmt.Fprintf(s.out, "%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
+	fmt.Fprint(s.out, foretold(tables))
+	fmt.Fprintf(s.out, "\n%s\n", s.style.Bold("What happens (the first of each kind)"))
+}
+
+// closing shows the dead letters and the balance, and returns what does not add
+// up.
+func (s *screen) closing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "\n%s\n", s.style.Bold("Dead letters, as the next stage read them"))
+	for _, l := range s.letters {
+		fmt.Fprintf(s.out, "  %s %-14s %s attempts: %s\n", s.style.Blue(l.airport.IATA), l.airport.City, l.attempts, l.reason)
+	}
+	fmt.Fprintf(s.out, "\n%s\n", s.style.Bold("The balance"))
+	var wrong []string
+	for _, line := range s.c.balance() {
+		mark := s.style.Green("ok")
+		if !line.ok() {
+			mark = s.style.Red("WRONG")
+			wrong = append(wrong, fmt.Sprintf("%d %s are not %v", line.total, line.what, line))
+		}
+		fmt.Fprintf(s.out, "  %-22s %4d = %s  %s\n", line.what, line.total, line, mark)
+	}
+	if len(wrong) > 0 {
+		return &BalanceError{Lines: wrong}
+	}
+	fmt.Fprintf(s.out, "\nEverything adds up, after %v.\n", time.Since(s.started).Round(100*time.Millisecond))
+	return nil
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/longshore-go/longshore/cmd/longshore/internal/config"
+	"github.com/longshore-go/longshore/host"
+)
+
+// optionCommand is the option of findings about a command.
+const optionCommand = "exec.command"
+
+// field returns the field of the form behind an option that a host names; paths
+// such as settings.loopback are the form's own.
+func field(option string) string {
+	switch option {
+	case "Endpoint", "Handle":
+		return ""
+	case "Subscription":
+		return "name"
+	case "Forward":
+		return "forward"
+	case "Plugin":
+		return "transport"
+	}
+	if name, ok := strings.CutPrefix(option, "Plugin."); ok {
+		if name == "Name" {
+			return "transport"
+		}
+		return strings.ToLower(name)
+	}
+	return inForm(option)
+}
+
+// inForm puts the form's names for those of the Go API into a text: the advice
+// is for somebody who writes YAML.
+func inForm(text string) string {
+	return strings.NewReplacer(
+		"RetryTo or RetryToFunc", "retry_to",
+		"RetryTo", "retry_to",
+		"MaxAttempts", "max_attempts",
+		"DeadLetterTo", "dead_letter",
+		"OnUndecodable", "on_undecodable",
+		"Backoff", "backoff",
+		"Floor(0)", "floor: 0s",
+		"Floor", "floor",
+	).Replace(text)
+}
+
+// Describe writes a finding for the reader of a service file: with its line, and
+// with the names that the file uses.
+func Describe(f *config.File, fd host.Finding) string {
+	fd.Option = field(fd.Option)
+	at := f.At(path(f, fd))
+	fd.Message, fd.Fix, fd.Places = inForm(fd.Message), inForm(fd.Fix), nil // the places are in this program
+	return fmt.Sprintf("%s:%d:%d: %s", f.Name(), at.Line, at.Column, fd)
+}
+
+// path returns the field path of what a finding is about.
+func path(f *config.File, fd host.Finding) string {
+	base := ""
+	if fd.Endpoint != "" {
+		base = "endpoints." + fd.Endpoint
+	}
+	for i, s := range f.Subscriptions {
+		if s.From == fd.Endpoint && s.Name == fd.Subscription {
+			base = fmt.Sprintf("subscriptions[%d]", i) // of two alike the second one is too many
+		}
+	}
+	if base == "" || fd.Option == "" {
+		return base
+	}
+	return base + "." + fd.Option
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/cmd/longshore/internal/config"
+	"github.com/longshore-go/longshore/host"
+)
+
+const form = `endpoints:
+  in:
+    transport: pipe
+    stdio: true
+    settings: {loopback: true, limits: {bytes: 7}}
+subscriptions:
+  - from: in
+    name: orders
+    options: {from_start: true}
+    exec: {command: [cat]}
+    max_attempts: 3
+  - from: in
+    name: orders
+    forward: {to: in, name: x}
+`
+
+// load reads a service file from a text.
+func load(t *testing.T, text string) *config.File {
+	t.Helper()
+	f, err := config.Parse("service.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Whatever a host finds is told with the line and in the words of the file.
+func TestDescribe(t *testing.T) {
+	f := load(t, strings.Replace(form, "    name: orders\n    forward", "    name: returns\n    forward", 1))
+	for _, tt := range []struct {
+		name string
+		in   host.Finding
+		want string
+	}{
+		{
+			"rule", host.Finding{
+				Endpoint: "in", Subscription: "orders", Option: "MaxAttempts", Message: "MaxAttempts is too high",
+				Fix: "lower it, or declare DeadLetterTo", Places: []string{"service/service.go:7"},
+			},
+			"service.yaml:11:5: subscription orders of endpoint in: max_attempts: max_attempts is too high; lower it, or declare dead_letter",
+		},
+		{
+			"rule that is missing", host.Finding{
+				Endpoint: "in", Subscription: "orders", Option: "RetryTo", Message: "there is no destination for copies",
+				Fix: "name one with RetryTo or RetryToFunc",
+			},
+			"service.yaml:7:5: subscription orders of endpoint in: retry_to: there is no destination for copies; name one with retry_to",
+		},
+		{
+			"setting", host.Finding{Endpoint: "in", Option: "settings.limits.bytes", Message: "is too low", Fix: "use 8"},
+			"service.yaml:5:41: endpoint in: settings.limits.bytes: is too low; use 8",
+		},
+		{
+			"option", host.Finding{Endpoint: "in", Subscription: "orders", Option: "options.from_start", Message: "unknown"},
+			"service.yaml:9:15: subscription orders of endpoint in: options.from_start: unknown",
+		},
+		{
+			"plugin", host.Finding{Endpoint: "in", Option: "Plugin.Checksum", Message: "differs"},
+			"service.yaml:2:3: endpoint in: checksum: differs",
+		},
+		{
+			"command", host.Finding{Endpoint: "in", Subscription: "orders", Option: optionCommand, Message: "is not there"},
+			"service.yaml:10:12: subscription orders of endpoint in: exec.command: is not there",
+		},
+		{"host", host.Finding{Message: "is broken"}, "service.yaml:1:1: host: is broken"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, Describe(f, tt.in)); diff != "" {
+				t.Errorf("description (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// forwarding is a service that passes on what it reads.
+const forwarding = `
+endpoints:
+  pipe: {transport: pipe, stdio: true}
+subscriptions:
+  - {from: pipe, name: orders, forward: {to: pipe, name: checked}, retry_to: {to: pipe, name: orders}}
+`
+
+// executing is a service that runs a shell script for each message; copies and
+// dead letters go to the same pipe.
+func executing(script, more string) string {
+	return fmt.Sprintf(`
+endpoints:
+  pipe: {transport: pipe, stdio: true, settings: {loopback: true}}
+subscriptions:
+  - from: pipe
+    name: orders
+    exec: {command: [sh, -c, %q], timeout: 20s, trim_newline: true}
+    forward: {to: pipe, name: done}
+    dead_letter: {to: pipe, name: dead}
+%s`, script, more)
+}
+
+// S-02: the last line needs no line end, and the end of the input ends the
+// service with status 0 within 2 s.
+func TestLastLineWithoutNewline(t *testing.T) {
+	r := run(t, service(t, forwarding), "[orders] one\n[orders] two\n[orders] three")
+	if r.status != 0 {
+		t.Fatalf("got status %d:\n%s", r.status, r.err)
+	}
+	got := keyed(t, r.out)
+	if n := len(got["checked"]); n != 3 || len(got) != 1 {
+		t.Errorf("got %v, want three lines on checked", got)
+	}
+	if r.took > 2*time.Second {
+		t.Errorf("it took %v", r.took)
+	}
+}
+
+// S-03: at log level debug, with a handler that fails, standard output holds
+// nothing but message lines.
+func TestOutputHoldsMessagesAlone(t *testing.T) {
+	file := service(t, executing(`echo noise >&2; read -r x; [ "$x" != bad ] || exit 65; echo "$x"`, ""))
+	r := run(t, file, "[orders] one\n[orders] bad\n[orders] two\n", "--log-level", "debug")
+	if r.status != 0 {
+		t.Fatalf("got status %d:\n%s", r.status, r.err)
+	}
+	if n := len(keyed(t, r.out)["done"]); n != 2 {
+		t.Errorf("got %q, want two lines", r.out)
+	}
+	for _, want := range []string{"level=DEBUG", "host serves", "host stopped", "msg=noise", "code=L-ERR"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("standard error lacks %q", want)
+		}
+	}
+}
+
+// Services stand behind one another, and the end goes through all of them.
+func TestChain(t *testing.T) {
+	second := service(t, strings.NewReplacer("orders", "checked", "checked", "final").Replace(forwarding))
+	first := command(t, "run", service(t, forwarding))
+	next := command(t, "run", second)
+	var input strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&input, "[orders] {\"id\":%d}\n", i)
+	}
+	first.Stdin = strings.NewReader(input.String())
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs log
+	first.Stdout, first.Stderr = write, &errs
+	next.Stdin = read
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- first.Wait() }()
+	r := finish(t, next)
+	read.Close()
+	if err := <-ended; err != nil || r.status != 0 {
+		t.Fatalf("got %v and status %d:\n%s%s", err, r.status, errs.String(), r.err)
+	}
+	if got := keyed(t, r.out); len(got["final"]) != 500 || len(got) != 1 {
+		t.Errorf("got %d lines on final and keys %d, want 500 on one", len(got["final"]), len(got))
+	}
+}
+
+// The reader of standard output is gone: the service ends with its own status,
+// and says why.
+func TestBrokenPipe(t *testing.T) {
+	cmd := command(t, "run", service(t, forwarding))
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs log
+	cmd.Stdout, cmd.Stderr = write, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	read.Close()
+	for range 1000 {
+		if _, err := feed.Write([]byte("[orders] x\n")); err != nil {
+			break // it has ended
+		}
+	}
+	err = cmd.Wait() // standard input stays open
+	if cmd.ProcessState.ExitCode() != 4 {
+		t.Fatalf("got %v, want status 4:\n%s", err, errs.String())
+	}
+	if !strings.Contains(errs.String(), "longshore: endpoint pipe") {
+		t.Errorf("it does not say why:\n%s", errs.String())
+	}
+	gonePlugins(t, errs.String())
+}
+
+// Exit statuses of commands become outcomes.
+func TestCommandStatus(t *testing.T) {
+	script := `read -r x
+case $x in
+ack) echo "acked at $LONGSHORE_ATTEMPT" ;;
+retry) [ "$LONGSHORE_ATTEMPT" -gt 1 ] || exit 75; echo "retried at $LONGSHORE_ATTEMPT" ;;
+other) [ "$LONGSHORE_ATTEMPT" -gt 2 ] || exit 9; echo "other at $LONGSHORE_ATTEMPT" ;;
+drop) exit 65 ;;
+dead) exit 70 ;;
+never) exit 1 ;;
+esac`
+	file := service(t, executing(script, "    max_attempts: 3\n"))
+	r := run(t, file, "[orders] ack\n[orders] retry\n[orders] other\n[orders] drop\n[orders] dead\n[orders] never\n")
+	if r.status != 0 {
+		t.Fatalf("got status %d:\n%s", r.status, r.err)
+	}
+	got := keyed(t, r.out)
+	for _, want := range []string{"acked at 1", "retried at 2", "other at 3"} {
+		if !holds(got["done"], want) {
+			t.Errorf("done lacks %q: %q", want, got["done"])
+		}
+	}
+	if len(got["done"]) != 3 || len(got["dead"]) != 2 || len(got) != 2 {
+		t.Errorf("got %q, want three done and two dead letters (dead and never)", got)
+	}
+	for outcome, n := range map[string]int{"drop": 1, "dead-letter": 1} {
+		if c := strings.Count(r.err, "code=L-ERR attempt=1 outcome="+outcome); c != n {
+			t.Errorf("the log tells %d times of %s, want %d:\n%s", c, outcome, n, r.err)
+		}
+	}
+}
+
+// holds reports whether a payload, within an envelope or not, is text.
+func holds(payloads []string, text string) bool {
+	for _, p := range payloads {
+		if payload(p) == text {
+			return true
+		}
+	}
+	return false
+}
+
+// A command that hangs is ended with its group, and its message is tried again.
+func TestCommandTimeout(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	script := fmt.Sprintf(`[ "$LONGSHORE_ATTEMPT" -gt 1 ] && echo again && exit; sleep 600 & echo $! > %s; wait`, pidFile)
+	text := strings.Replace(executing(script, "    max_attempts: 2\n"), "timeout: 20s", "timeout: 300ms", 1)
+	r := run(t, service(t, text), "[orders] x\n")
+	if r.status != 0 || !holds(keyed(t, r.out)["done"], "again") {
+		t.Fatalf("got status %d, %q:\n%s", r.status, r.out, r.err)
+	}
+	if !strings.Contains(r.err, "no end within 300ms") {
+		t.Errorf("the log does not tell of the timeout:\n%s", r.err)
+	}
+	b, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	eventually(t, 2*time.Second, "the command's child is gone", func() bool { return !alive(pid) })
+}
+
+// started is a service under way.
+type started struct {
+	cmd  *exec.Cmd
+	log  *log
+	feed interface {
+		Write([]byte) (int, error)
+		Close() error
+	}
+}
+
+// start starts a service and waits until it serves.
+func start(t *testing.T, file string, args ...string) *started {
+	t.Helper()
+	s := &started{cmd: command(t, append([]string{"run", file}, args...)...), log: &log{}}
+	feed, err := s.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.feed, s.cmd.Stderr = feed, s.log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() }) // it has ended unless the test failed
+	s.log.says(t, "host serves")
+	return s
+}
+
+// ends waits for the end and checks the status.
+func (s *started) ends(t *testing.T, within time.Duration, status int) {
+	t.Helper()
+	begun := time.Now()
+	_ = s.cmd.Wait()
+	if took := time.Since(begun); took > within {
+		t.Errorf("it took %v to end, want %v at most", took, within)
+	}
+	if got := s.cmd.ProcessState.ExitCode(); got != status {
+		t.Fatalf("got status %d, want %d:\n%s", got, status, s.log.String())
+	}
+	gonePlugins(t, s.log.String())
+}
+
+func (s *started) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SIGTERM and SIGINT stop an idle service whose input stays open.
+func TestSignalStops(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := start(t, service(t, forwarding))
+			s.signal(t, sig)
+			s.ends(t, 3*time.Second, 0)
+		})
+	}
+}
+
+// L-02: what is in work when the signal comes is finished.
+func TestSignalWaitsForCommands(t *testing.T) {
+	dir := t.TempDir()
+	script := fmt.Sprintf(`touch %s/begun; sleep 1; touch %s/finished`, dir, dir)
+	s := start(t, service(t, executing(script, "")))
+	if _, err := s.feed.Write([]byte("[orders] x\n")); err != nil {
+		t.Fatal(err)
+	}
+	there := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+	eventually(t, 10*time.Second, "the command runs", func() bool { return there("begun") })
+	s.signal(t, syscall.SIGTERM)
+	s.ends(t, 5*time.Second, 0)
+	if !there("finished") {
+		t.Error("the command was cut off")
+	}
+}
+
+// A second signal ends at once, commands included.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	script := fmt.Sprintf(`sleep 600 & echo $! > %s; wait`, pidFile)
+	s := start(t, service(t, executing(script, "")))
+	if _, err := s.feed.Write([]byte("[orders] x\n")); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	eventually(t, 10*time.Second, "the command runs", func() bool {
+		b, _ := os.ReadFile(pidFile)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+		return pid != 0
+	})
+	s.signal(t, syscall.SIGTERM)
+	s.log.says(t, "the next signal ends at once")
+	s.signal(t, syscall.SIGTERM)
+	s.ends(t, 4*time.Second, 143)
+	eventually(t, 2*time.Second, "the command's child is gone", func() bool { return !alive(pid) })
+}
+
+// E-07, E-08: at the drain limit a stop leaves what is in work unsettled, lists
+// it, and has its own status. Nothing is dead-lettered for a stop.
+func TestDrainLimit(t *testing.T) {
+	s := start(t, service(t, executing(`sleep 600`, "    max_attempts: 1\n")), "--drain-limit", "1s")
+	if _, err := s.feed.Write([]byte("[orders] x\n")); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(t, syscall.SIGTERM)
+	_ = s.cmd.Wait()
+	switch got := s.cmd.ProcessState.ExitCode(); got {
+	case 0, 5: // the handler was cancelled in time, or was still at it
+	default:
+		t.Fatalf("got status %d:\n%s", got, s.log.String())
+	}
+	if strings.Contains(s.log.String(), "L-CAP-DL") {
+		t.Errorf("a stop made a dead letter:\n%s", s.log.String())
+	}
+}
+
+// Copies that wait longer than the drain limit are listed, with a status of
+// their own.
+func TestAbandonedCopies(t *testing.T) {
+	s := start(t, service(t, executing(`exit 75`, "    max_attempts: 5\n    backoff: {first: 1h, max: 1h}\n")), "--drain-limit", "300ms")
+	if _, err := s.feed.Write([]byte("[orders] x\n")); err != nil {
+		t.Fatal(err)
+	}
+	s.log.says(t, "L-ERR")
+	s.signal(t, syscall.SIGTERM)
+	s.ends(t, 5*time.Second, 5)
+	if !strings.Contains(s.log.String(), "1 waiting copies") {
+		t.Errorf("the copy is not listed:\n%s", s.log.String())
+	}
+}
+
+// L-01: kill -9 leaves neither plugin nor command.
+func TestKillLeavesNothing(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	s := start(t, service(t, executing(fmt.Sprintf(`echo $$ > %s; exec sleep 600`, pidFile), "")))
+	if _, err := s.feed.Write([]byte("[orders] x\n")); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	eventually(t, 10*time.Second, "the command runs", func() bool {
+		b, _ := os.ReadFile(pidFile)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+		return pid != 0
+	})
+	s.signal(t, syscall.SIGKILL)
+	_ = s.cmd.Wait()
+	eventually(t, 2*time.Second, "the command is gone", func() bool { return !alive(pid) })
+	gonePlugins(t, s.log.String())
+}
+
+// A start that is refused names the line, the field and the fix, has a status of
+// its own, and leaves nothing.
+func TestRefusedStart(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{
+			"no destination for copies (S-STD-02)",
+			"endpoints:\n  in: {transport: pipe, stdio: true}\nsubscriptions:\n  - {from: in, name: orders, forward: {to: in, name: x}}\n",
+			"service.yaml:4:5: subscription orders of endpoint in: retry_to: there is no destination for copies",
+		},
+		{
+			"dead letter that comes back (S-STD-15)",
+			"endpoints:\n  in: {transport: pipe, stdio: true, settings: {loopback: true}}\nsubscriptions:\n" +
+				"  - from: in\n    name: orders\n    forward: {to: in, name: x}\n    max_attempts: 2\n    dead_letter: {to: in, name: orders}\n",
+			"service.yaml:8:5: subscription orders of endpoint in: dead_letter: ",
+		},
+		{
+			"two at once",
+			"endpoints:\n  in: {transport: pipe, stdio: true, settings: {loopback: maybe}}\n  away: {transport: nowhere}\nsubscriptions:\n" +
+				"  - {from: in, name: orders, forward: {to: in, name: x}}\n",
+			"service.yaml:3:10: endpoint away: transport: locate: not found: ",
+		},
+		{
+			"command",
+			"endpoints:\n  in: {transport: pipe, stdio: true}\nsubscriptions:\n  - {from: in, name: orders, exec: {command: [longshore-no-such-program]}}\n",
+			"service.yaml:4:37: subscription orders of endpoint in: exec.command: find command longshore-no-such-program: executable file not found in $PATH; install it, or write its path",
+		},
+		{
+			"subscription twice (E-12)",
+			"endpoints:\n  in: {transport: pipe, stdio: true, settings: {loopback: true}}\nsubscriptions:\n" +
+				"  - {from: in, name: orders, forward: {to: in, name: x}}\n  - {from: in, name: orders, forward: {to: in, name: y}}\n",
+			"service.yaml:5:16: subscription orders of endpoint in: name: declared twice on its endpoint; keep one, or attach a second endpoint",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := run(t, service(t, tt.text), "[orders] x\n")
+			if r.status != 3 || r.out != "" {
+				t.Errorf("got status %d and output %q, want 3 and none", r.status, r.out)
+			}
+			if !strings.Contains(r.err, "longshore: the service cannot start\n") || !strings.Contains(r.err, tt.want) {
+				t.Errorf("got:\n%s\nwant it to say:\n%s", r.err, tt.want)
+			}
+		})
+	}
+}
+
+// A log that nobody reads does not end a service.
+func TestClosedStandardError(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	cmd := command(t, "run", service(t, forwarding))
+	cmd.Stdin = strings.NewReader("[orders] one\n[orders] two\n")
+	cmd.Stderr = write
+	out, err := cmd.Output()
+	write.Close()
+	if err != nil || len(keyed(t, string(out))["checked"]) != 2 {
+		t.Errorf("got %q, %v; want both lines", out, err)
+	}
+}
+
+// Secrets and settings from the environment reach the plugin and no message.
+func TestSettingFromTheEnvironment(t *testing.T) {
+	text := strings.Replace(forwarding, "name: checked", "name: \"${env:LONGSHORE_TEST_KEY}\"", 1)
+	cmd := command(t, "run", service(t, text))
+	cmd.Env = append(cmd.Env, "LONGSHORE_TEST_KEY=other")
+	cmd.Stdin = strings.NewReader("[orders] one\n")
+	r := finish(t, cmd)
+	if diff := cmp.Diff(1, len(keyed(t, r.out)["other"])); diff != "" || r.status != 0 {
+		t.Errorf("got status %d, %q:\n%s", r.status, r.out, r.err)
+	}
+}
