@@ -4,11 +4,14 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,13 +43,17 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, handshake.FilePrefix+"test"),
-		"github.com/longshore-go/longshore/internal/testplugin/longshore-transport-test")
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, handshake.FilePrefix+"test"))
+	if raceEnabled {
+		build.Args = append(build.Args, "-race")
+	}
+	build.Args = append(build.Args, "github.com/longshore-go/longshore/internal/testplugin/longshore-transport-test")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the plugin under test: %v\n%s", err, out)
 		return 1
 	}
-	if err := os.Setenv(envBin, bin); err != nil {
+	// The race detector would let every process sleep for a second at its end.
+	if errors.Join(os.Setenv(envBin, bin), os.Setenv("GORACE", "atexit_sleep_ms=0")) != nil {
 		return 1
 	}
 	code := m.Run()
@@ -100,12 +107,25 @@ func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) 
 // alive says whether a process runs; a dead one that nobody has waited for does
 // not.
 func alive(pid int) bool {
+	s := state(pid)
+	return s != "" && s != "Z" && s != "X"
+}
+
+// state is a process's state: S, R, T (stopped), Z (dead); "" = there is none.
+func state(pid int) string {
+	if runtime.GOOS != "linux" {
+		out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+		if err != nil || len(out) == 0 {
+			return ""
+		}
+		return string(out[:1])
+	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return ""
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+	return rest[:1]
 }
 
 // shortDir is a folder short enough for sockets, which t.TempDir may not be.

@@ -93,7 +93,7 @@ var errStartLimit = errors.New("start limit reached")
 // start runs all that the start limit is over.
 func (s *started) start(ctx context.Context) (link.Link, *transportpb.DescribeResponse, error) {
 	r := s.runner
-	limited, cancel := context.WithTimeoutCause(ctx, r.options.StartLimit, errStartLimit)
+	limited, cancel := withRunningLimit(ctx, r.options.StartLimit, errStartLimit)
 	defer cancel()
 
 	// go-plugin blocks, and holds a lock that its Kill wants as well, until the

@@ -189,7 +189,7 @@ func (s *Supervisor) down(ctx context.Context, g Generation, w *watch) *loss {
 	w.settle(g)
 	if !closed(g.Done()) {
 		g.Kill() // it lives, but nobody can reach it
-		<-g.Done()
+		within(context.Background(), g.Done(), reapLimit)
 	}
 	s.report(g, w)
 	cause := &link.LostError{Cause: exitError(g)}

@@ -23,8 +23,9 @@ const (
 	EnvArg     = "LONGSHORE_TEST_ARG"     // for the mode
 )
 
-// Env returns the names of all of them, to be passed on to plugins.
-func Env() []string { return []string{EnvMode, EnvControl, EnvArg} }
+// Env returns the names of all of them, and of the race detector's options, to
+// be passed on to plugins.
+func Env() []string { return []string{EnvMode, EnvControl, EnvArg, "GORACE"} }
 
 // At tells the server that the plugin has come to step, and waits until it may
 // go on. Without a server it returns at once.
