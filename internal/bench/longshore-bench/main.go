@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		plan     measure.Plan
 		full     = f.Bool("full", false, "every combination of rows")
 		first    = f.Bool("base", false, "the base row alone")
-		subjects = f.String("subjects", "generated,hop,link,inproc,socket", "what to measure, in this order within a round")
+		subjects = f.String("subjects", "generated,hop,link,inproc,service,socket", "what to measure, in this order within a round")
 		toJSON   = f.String("json", "", "write every sample to this file")
 		profile  = f.String("cpuprofile", "", "write a CPU profile of the host to this file")
 	)

@@ -27,7 +27,7 @@ func TestSuite(t *testing.T) {
 	}
 	runs := Base
 	runs.Runs, runs.Window = true, 1
-	subjects := []string{Generated, Hop, Link, InProc, Socket}
+	subjects := []string{Generated, Hop, Link, InProc, Service, Socket}
 	rep, err := Suite(t.Context(), Plan{
 		Plugin: plugin, Rows: []Row{Base, runs}, Subjects: subjects,
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 50 * time.Millisecond, Progress: io.Discard,
@@ -36,13 +36,13 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range rep.Rows {
-		for _, name := range subjects[:4] {
+		for _, name := range subjects[:5] {
 			if m := row.Median[name]; m.Rate <= 0 || m.HostCPU <= 0 {
 				t.Errorf("%v: %s measured %+v", row.Row, name, m)
 			}
 		}
 	}
-	for _, name := range subjects {
+	for _, name := range []string{Generated, Hop, Link, InProc, Socket} {
 		if rep.latency(name).P50 <= 0 {
 			t.Errorf("no latency of %s", name)
 		}
@@ -60,7 +60,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again Report
-	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || len(again.Rows[0].Samples) != 4 {
+	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || len(again.Rows[0].Samples) != 5 {
 		t.Errorf("JSON reads back as %+v, %v", again, err)
 	}
 }

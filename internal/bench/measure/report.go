@@ -93,7 +93,7 @@ func (r *Report) finish() {
 				PlugAllocs: median(samples, func(s Sample) float64 { return s.PlugAllocs }),
 			}
 		}
-		for _, pair := range [][2]string{{Hop, Generated}, {Link, Generated}, {Hop, InProc}} {
+		for _, pair := range [][2]string{{Hop, Generated}, {Link, Generated}, {Hop, InProc}, {Service, Hop}} {
 			row.Ratio[pair[0]+"/"+pair[1]] = ratio(row.Samples[pair[0]], row.Samples[pair[1]])
 		}
 	}
@@ -112,15 +112,15 @@ func ratio(of, to []Sample) float64 {
 func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "plugin to host, acked; medians of %d interleaved rounds, %s, %d CPUs\n\n", r.Rounds, r.Go, r.CPUs)
-	fmt.Fprintln(t, "row\tway\tmessages/s\tx generated\tx inproc\tµs CPU host\tplugin\tallocs host\tplugin")
+	fmt.Fprintln(t, "row\tway\tmessages/s\tx generated\tx inproc\tx hop\tµs CPU host\tplugin\tallocs host\tplugin")
 	for _, row := range r.Rows {
-		for _, name := range []string{Hop, Link, Generated, InProc} {
+		for _, name := range []string{Hop, Link, Generated, InProc, Service} {
 			m, ok := row.Median[name]
 			if !ok {
 				continue
 			}
-			fmt.Fprintf(t, "%v\t%s\t%.0f\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\n", row.Row, name, m.Rate,
-				times(row.Ratio[name+"/"+Generated]), times(row.Ratio[name+"/"+InProc]), m.HostCPU, m.PluginCPU, m.HostAllocs, m.PlugAllocs)
+			fmt.Fprintf(t, "%v\t%s\t%.0f\t%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\n", row.Row, name, m.Rate,
+				times(row.Ratio[name+"/"+Generated]), times(row.Ratio[name+"/"+InProc]), times(row.Ratio[name+"/"+Hop]), m.HostCPU, m.PluginCPU, m.HostAllocs, m.PlugAllocs)
 		}
 	}
 	if len(r.Latency) > 0 {

@@ -38,8 +38,16 @@ type Subject struct {
 	Name  string
 	link  link.Link        // nil of Socket
 	conn  *grpc.ClientConn // of Generated: its streams are opened by hand
-	path  string           // of Socket
+	path  string           // of Socket, and of the plugin of Service
 	close func() error
+}
+
+// throughput measures one row for a time.
+func (s *Subject) throughput(ctx context.Context, row Row, d time.Duration) (Sample, error) {
+	if s.Name == Service {
+		return service(ctx, s.path, row, d)
+	}
+	return Throughput(ctx, s, row, d)
 }
 
 // open opens a stream of deliveries.

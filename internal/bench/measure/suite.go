@@ -88,6 +88,8 @@ func open(ctx context.Context, p Plan, rep *Report) (subjects []*Subject, err er
 			s, _, err = StartHop(ctx, p.Plugin)
 		case InProc:
 			s, err = StartInProc(ctx)
+		case Service:
+			s = &Subject{Name: Service, path: p.Plugin, close: func() error { return nil }}
 		default:
 			s, err = StartBaseline(ctx, p.Plugin, name)
 		}
@@ -105,7 +107,7 @@ func measureRound(ctx context.Context, p Plan, subjects []*Subject, rep *Report)
 			if s.Name == Socket {
 				continue
 			}
-			sample, err := Throughput(ctx, s, row, p.Time)
+			sample, err := s.throughput(ctx, row, p.Time)
 			if err != nil {
 				return fmt.Errorf("measure %s, %v: %w", s.Name, row, err)
 			}
@@ -116,6 +118,9 @@ func measureRound(ctx context.Context, p Plan, subjects []*Subject, rep *Report)
 		return nil
 	}
 	for _, s := range subjects {
+		if s.Name == Service {
+			continue
+		}
 		l, err := Latency(ctx, s, p.Latency)
 		if err != nil {
 			return fmt.Errorf("measure latency of %s: %w", s.Name, err)

@@ -100,7 +100,7 @@ func generatedDeliver(s grpc.ServerStream, w *window, o Options) error {
 			for size := 0; n > 0 && size < frame.MaxBytes; n-- {
 				m := messages[id%distinct]
 				ds.Items = append(ds.Items, &transportpb.Delivery{
-					Id: id, Name: m.Name, Headers: convert.FromHeaders(m.Headers), Payload: m.Payload, PublishedAt: at,
+					Id: id, Name: m.Name, Headers: convert.FromHeaders(m.Headers), Payload: m.Payload, Attempt: 1, PublishedAt: at,
 				})
 				size += frame.Weight(&m)
 				id++

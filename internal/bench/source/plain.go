@@ -116,7 +116,7 @@ func deliver(s link.ServerSubscribeStream, w *window, o Options) error {
 		}
 		d := frame.DeliveriesOf(n)
 		for range n {
-			d.Items = append(d.Items, frame.Delivery{ID: id, Message: messages[id%distinct], PublishedAt: at})
+			d.Items = append(d.Items, frame.Delivery{ID: id, Message: messages[id%distinct], Attempt: 1, PublishedAt: at})
 			id++
 		}
 		if err := s.Send(&frame.SubscribeResponse{Deliveries: d}); err != nil {

@@ -15,7 +15,7 @@ type Transport struct{}
 
 // profile is what every delivery can do.
 func profile() []core.Capabilities {
-	return []core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueNow, Unsettled: core.UnsettledOnDisconnect}}
+	return []core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueNow, Counts: core.CountNative, Unsettled: core.UnsettledOnDisconnect}}
 }
 
 // Describe says what the transport is.
@@ -103,7 +103,7 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 		}
 	}
 	for range min(room.Messages, s.options.Frame) {
-		s.batch = append(s.batch, pluginapi.Delivery{Message: s.messages[s.next%distinct], PublishedAt: at})
+		s.batch = append(s.batch, pluginapi.Delivery{Message: s.messages[s.next%distinct], Attempt: 1, PublishedAt: at})
 		s.next++
 	}
 	return pluginapi.Batch{Deliveries: s.batch}, nil
