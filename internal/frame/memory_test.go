@@ -26,15 +26,6 @@ func frameOf(n, size int) []Delivery {
 	return items
 }
 
-// outgoingOf returns n messages to publish.
-func outgoingOf(n, size int) []Outgoing {
-	items := make([]Outgoing, n)
-	for i, d := range frameOf(n, size) {
-		items[i] = Outgoing{ID: d.ID, Message: d.Message}
-	}
-	return items
-}
-
 // wireOf returns the wire form of a frame.
 func wireOf(t testing.TB, items []Delivery) []byte {
 	var e SubscribeResponseEncoder

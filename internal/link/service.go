@@ -49,9 +49,9 @@ type message[T any] interface {
 
 // method serves a call with one answer.
 func method[In, Out any, PIn message[In], POut message[Out]](
-	name string, call func(s Server, ctx context.Context, r *In) (*Out, error), //nolint:revive // a method expression has its receiver first
+	name string, call func(s Server, ctx context.Context, r *In) (*Out, error),
 ) grpc.MethodDesc {
-	serve := func(s Server, ctx context.Context, r *In) (any, error) { //nolint:revive // as above
+	serve := func(s Server, ctx context.Context, r *In) (any, error) {
 		out, err := call(s, ctx, r)
 		if err != nil {
 			return nil, toStatus(err)
@@ -61,18 +61,18 @@ func method[In, Out any, PIn message[In], POut message[Out]](
 		}
 		return out, nil
 	}
-	handle := func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
+	handle := func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) {
 		in := new(In)
 		if err := decode(in); err != nil {
 			return nil, err
 		}
-		s := server.(Server) //nolint:errcheck,forcetypeassert // gRPC has checked it against HandlerType
+		s := server.(Server)
 		if through == nil {
 			return serve(s, ctx, in)
 		}
 		info := &grpc.UnaryServerInfo{Server: server, FullMethod: path(name)}
 		return through(ctx, in, info, func(ctx context.Context, in any) (any, error) {
-			return serve(s, ctx, in.(*In)) //nolint:errcheck,forcetypeassert // it is what was handed over
+			return serve(s, ctx, in.(*In))
 		})
 	}
 	return grpc.MethodDesc{MethodName: name, Handler: handle}
@@ -85,7 +85,7 @@ func stream(name string, serve func(s Server, g grpc.ServerStream) error) grpc.S
 		ClientStreams: true,
 		ServerStreams: true,
 		Handler: func(server any, g grpc.ServerStream) error {
-			if err := serve(server.(Server), g); err != nil { //nolint:errcheck,forcetypeassert // gRPC has checked it
+			if err := serve(server.(Server), g); err != nil {
 				return toStatus(err)
 			}
 			return nil

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -49,32 +50,42 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if *first {
 		plan.Rows = plan.Rows[:1]
 	}
-	if *profile != "" {
-		file, err := os.Create(*profile)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
-	report, err := measure.Suite(ctx, plan)
+	report, err := profiled(*profile, func() (*measure.Report, error) { return measure.Suite(ctx, plan) })
 	if err != nil {
 		return err
 	}
 	if *toJSON != "" {
-		file, err := os.Create(*toJSON)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := report.WriteJSON(file); err != nil {
+		if err := writeFile(*toJSON, report.WriteJSON); err != nil {
 			return err
 		}
 	}
 	return report.WriteText(out)
+}
+
+// profiled runs f with a CPU profile into a file, "" = none.
+func profiled(path string, f func() (*measure.Report, error)) (report *measure.Report, err error) {
+	if path == "" {
+		return f()
+	}
+	err = writeFile(path, func(w io.Writer) error {
+		if err := pprof.StartCPUProfile(w); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+		var err error
+		report, err = f()
+		return err
+	})
+	return report, err
+}
+
+// writeFile lets write fill a new file.
+func writeFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
 }
 
 // beside returns the path of a file in the executable's folder.

@@ -110,7 +110,7 @@ func ratio(of, to []Sample) float64 {
 
 // WriteText writes the tables.
 func (r *Report) WriteText(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := &strings.Builder{}
 	fmt.Fprintf(t, "plugin to host, acked; medians of %d interleaved rounds, %s, %d CPUs\n\n", r.Rounds, r.Go, r.CPUs)
 	fmt.Fprintln(t, "row\tway\tmessages/s\tx generated\tx inproc\tx hop\tµs CPU host\tplugin\tallocs host\tplugin")
 	for _, row := range r.Rows {
@@ -136,7 +136,11 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "\nstart to serving\t%v\n", round(time.Duration(median(r.Starts, func(s Start) float64 { return float64(s.Serving) }))))
 		fmt.Fprintf(t, "resident while idle\t%.1f MiB\n", median(r.Starts, func(s Start) float64 { return float64(s.Resident) })/(1<<20))
 	}
-	return t.Flush()
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(table, t.String()); err != nil {
+		return err
+	}
+	return table.Flush()
 }
 
 // latency returns the medians over the rounds.

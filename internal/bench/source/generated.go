@@ -32,6 +32,7 @@ func RegisterGenerated(r grpc.ServiceRegistrar) {
 	}, nil)
 }
 
+//nolint:revive // the signature is gRPC's
 func generatedRequest(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	var r transportpb.RequestRequest
 	if err := decode(&r); err != nil {

@@ -36,7 +36,7 @@ func ServeSocket(ctx context.Context, l net.Listener, every time.Duration) error
 }
 
 func writeStamps(ctx context.Context, c net.Conn, every time.Duration) error {
-	defer c.Close()
+	defer func() { _ = c.Close() }() // nothing is left to be read or written
 	p := newPace(Options{Every: core.Duration(every)})
 	defer p.stop()
 	b := make([]byte, SocketSize)

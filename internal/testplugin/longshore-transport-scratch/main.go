@@ -56,7 +56,7 @@ func serve() error {
 	const limit = 65 << 20
 	g := grpc.NewServer(grpc.MaxRecvMsgSize(limit), grpc.MaxSendMsgSize(limit))
 	g.RegisterService(service(), &plugin{})
-	if _, err := fmt.Printf("1|1|unix|%s|grpc|\n", socket); err != nil {
+	if _, err := fmt.Fprintf(os.Stdout, "1|1|unix|%s|grpc|\n", socket); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, `{"@level":"info","@message":"scratch is served","language":"any"}`)
@@ -85,7 +85,7 @@ func call[In, Out any](d *grpc.ServiceDesc, name string, f func(*plugin, *In) (*
 			if err := decode(in); err != nil {
 				return nil, err
 			}
-			return f(p.(*plugin), in) //nolint:errcheck,forcetypeassert // it is what was registered
+			return f(p.(*plugin), in)
 		}})
 }
 
