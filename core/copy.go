@@ -128,7 +128,8 @@ func (d *draft) rescue(t Target, held time.Duration) uint8 {
 	lost := d.acks == AckNone || d.acks == AckCumulative && s.Unsettled != UnsettledOnTimeout
 	if lost {
 		d.log(LevelError, LogLost)
-		d.settle(d.accepted())
+		d.verdict(d.accepted(), LogNone)
+		d.end()
 		return begin
 	}
 	if !d.c.Journal {
@@ -139,7 +140,8 @@ func (d *draft) rescue(t Target, held time.Duration) uint8 {
 		d.requeue(d.longestDelay(), true, LogNack)
 	case s.Requeue == RequeueNow:
 		wait := floorMax
-		if !d.fits(held, wait) {
+		if s.MaxHold > 0 && !s.Extend {
+			// The tries took their time of it too.
 			wait = min(wait, d.room(held))
 		}
 		d.holdAndRequeue(wait, false)

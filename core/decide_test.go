@@ -189,10 +189,10 @@ func TestPlansBesideTheRows(t *testing.T) {
 		result func(core.Step) core.Result
 		want   string
 	}{
-		{"the rung's hold fits what is left", core.Policy{MaxAttempts: 3},
+		{"the rung's hold is what is left", core.Policy{MaxAttempts: 3},
 			core.Case{Source: held, Retry: open, Outcome: retry, Held: 26500 * time.Millisecond}, fail(core.ActPublish, core.ResultTransient),
-			"PUBLISH(retry,1)=TRANSIENT; WARN(L-COPY); HOLD(1s); REQUEUE"},
-		{"the rung's hold is cut", core.Policy{MaxAttempts: 3},
+			"PUBLISH(retry,1)=TRANSIENT; WARN(L-COPY); HOLD(500ms); REQUEUE"},
+		{"nothing is left for the rung's hold", core.Policy{MaxAttempts: 3},
 			core.Case{Source: held, Retry: open, Outcome: retry, Held: 29500 * time.Millisecond}, fail(core.ActPublish, core.ResultTransient),
 			"PUBLISH(retry,1)=TRANSIENT; WARN(L-COPY); REQUEUE"},
 		{"a counting source's longest is its delay or its hold", core.Policy{},

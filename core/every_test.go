@@ -89,6 +89,8 @@ var (
 		{Kind: core.OutcomeRetryAfter, After: 5 * time.Second, Cause: core.CauseError},
 		{Kind: core.OutcomeRetryAfter, After: 20 * time.Second, Cause: core.CauseUndecodable},
 		{Kind: core.OutcomeRetryAfter, After: time.Hour},
+		{Kind: core.OutcomeRetryAfter, After: time.Hour, Cause: core.CausePanic},
+		{Kind: core.OutcomeRetryAfter, After: time.Hour, Cause: core.CauseUndecodable},
 	}
 )
 

@@ -42,6 +42,14 @@ var properties = []property{
 	{name: "nothing is doubled in peace", onPlan: nothingIsDoubledInPeace},
 }
 
+// step is how many cases the walk goes on by.
+func step() int {
+	if os.Getenv("LONGSHORE_EVERY_CASE") != "" {
+		return 1 // takes minutes
+	}
+	return stride
+}
+
 // complaints are the first complaint about each property, by name. The empty
 // name holds what was walked.
 var complaints = sync.OnceValue(func() map[string]string {
@@ -59,11 +67,7 @@ var complaints = sync.OnceValue(func() map[string]string {
 	// Plans repeat: one that was walked under a case that the checks see as the
 	// same is not walked again.
 	seen := map[walked]bool{}
-	step := stride
-	if os.Getenv("LONGSHORE_EVERY_CASE") != "" {
-		step = 1 // takes a minute
-	}
-	for s := range everySituation(step) {
+	for s := range everySituation(step()) {
 		plans++
 		for _, p := range properties {
 			if p.onPlan != nil {
@@ -159,6 +163,31 @@ func TestPropertiesOfDrawnCases(t *testing.T) {
 			})
 		}
 	})
+}
+
+// No plan is longer than there is room for, whatever opens it.
+func TestPropertyPlansFit(t *testing.T) {
+	longest, n := uint8(0), 0
+	var plan core.Plan
+	for _, s := range validSets() {
+		for _, p := range everyPolicy() {
+			for kind := range core.OutcomeFailFast + 1 {
+				for cause := range core.CauseReplyFailed + 1 {
+					for _, after := range []time.Duration{0, 5 * time.Second, 20 * time.Second, time.Hour} {
+						o := core.Outcome{Kind: kind, Cause: cause, After: after}
+						for c := range everyCase(s, p, o) {
+							if n++; n%step() != 0 {
+								continue
+							}
+							core.Decide(&p, &c, &plan)
+							longest = max(longest, plan.N)
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("the longest plan has %d of %d steps", longest, core.MaxSteps)
 }
 
 // report fails the test with the complaint about the property called name.
