@@ -23,13 +23,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "longshore-bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, out, progress io.Writer) error {
+func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("longshore-bench", flag.ContinueOnError)
 	var (
 		plan     measure.Plan
@@ -46,7 +46,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	plan.Rows, plan.Subjects, plan.Progress = measure.Rows(*full), strings.Split(*subjects, ","), progress
+	plan.Rows, plan.Subjects = measure.Rows(*full), strings.Split(*subjects, ",")
+	plan.Progress = func(round int) { fmt.Fprintf(os.Stderr, "round %d of %d\n", round, plan.Rounds) }
 	if *first {
 		plan.Rows = plan.Rows[:1]
 	}

@@ -5,7 +5,6 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,7 @@ func TestSuite(t *testing.T) {
 	subjects := []string{Generated, Hop, Link, InProc, Service, Socket}
 	rep, err := Suite(t.Context(), Plan{
 		Plugin: plugin, Rows: []Row{Base, runs}, Subjects: subjects,
-		Rounds: 1, Time: 20 * time.Millisecond, Latency: 50 * time.Millisecond, Progress: io.Discard,
+		Rounds: 1, Time: 20 * time.Millisecond, Latency: 50 * time.Millisecond, Progress: func(int) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 )
@@ -49,10 +48,10 @@ type Plan struct {
 	Plugin   string
 	Rows     []Row
 	Subjects []string
-	Rounds   int           // interleaved: every row and subject once a round
-	Time     time.Duration // of one measurement
-	Latency  time.Duration // of one latency measurement, 0 = none
-	Progress io.Writer
+	Rounds   int             // interleaved: every row and subject once a round
+	Time     time.Duration   // of one measurement
+	Latency  time.Duration   // of one latency measurement, 0 = none
+	Progress func(round int) // called before each round
 }
 
 // Suite measures all that the plan asks for.
@@ -61,7 +60,7 @@ func Suite(ctx context.Context, p Plan) (*Report, error) {
 	subjects, err := open(ctx, p, rep)
 	if err == nil {
 		for round := range p.Rounds {
-			fmt.Fprintf(p.Progress, "round %d of %d\n", round+1, p.Rounds)
+			p.Progress(round + 1)
 			if err = measureRound(ctx, p, subjects, rep); err != nil {
 				break
 			}
