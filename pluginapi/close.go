@@ -15,54 +15,83 @@ import (
 // closeLimit is the limit of a Close whose request names none.
 const closeLimit = 10 * time.Second
 
+// shutting is the one end of an endpoint, by Close or because the host is gone.
+type shutting struct {
+	hurry context.CancelFunc // ends the time that is left
+	done  chan struct{}      // closed when it is over
+}
+
 // Close stops intake, lets given verdicts and accepted publishes through, closes
 // the connection and answers with its resume bytes. What is not done within the
-// limit is given up: missing receipts are UNKNOWN then.
+// limit is given up: missing receipts are UNKNOWN then. A host that dies
+// meanwhile does not cut it short, see abandon.
 func (s *server) Close(ctx context.Context, r *transportpb.CloseRequest) (*transportpb.CloseResponse, error) {
 	limit := time.Duration(r.GetLimit())
 	if limit <= 0 {
 		limit = closeLimit
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	if err := s.take(ctx, "close"); err != nil {
-		return nil, err
-	}
-	defer s.give()
-	s.mu.Lock()
-	again := s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if again {
+	limited, hurry := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer hurry()
+	end, first := s.beginShut(hurry)
+	if !first {
 		return nil, closedFault("close")
 	}
-	resume, err := s.shut(ctx, true, closeGrace)
+	defer close(end.done)
+	resume, err := s.shut(limited, true, closeGrace)
 	if err != nil {
 		return nil, err
 	}
 	return &transportpb.CloseResponse{Resume: resume}, nil
 }
 
+// beginShut returns the end of the endpoint, and whether the caller is the one
+// to carry it out.
+func (s *server) beginShut(hurry context.CancelFunc) (*shutting, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shutting != nil {
+		return s.shutting, false
+	}
+	s.shutting = &shutting{hurry: hurry, done: make(chan struct{})}
+	s.closed = true
+	return s.shutting, true
+}
+
 // abandon ends the endpoint of a host that is gone: nothing is received any
 // more, no verdict is carried out, accepted publishes are flushed as far as ctx
-// lets them. It returns when the connection is closed or ctx has ended.
+// lets them. It returns when the connection is closed or ctx has ended. A Close
+// that is under way goes on until then.
 func (s *server) abandon(ctx context.Context) { s.abandonWithin(ctx, closeGrace) }
 
 // abandonWithin is abandon with the time that the transport's Close may take
 // behind ctx to return.
 func (s *server) abandonWithin(ctx context.Context, grace time.Duration) {
+	limited, hurry := context.WithCancel(ctx)
+	defer hurry()
+	end, first := s.beginShut(hurry)
 	s.mu.Lock()
-	again := s.closed
-	s.closed = true
 	for _, x := range s.subs {
 		x.cancel()
 	}
 	s.mu.Unlock()
-	if again {
+	if first {
+		defer close(end.done)
+		if _, err := s.shut(limited, false, grace); err != nil {
+			s.log.Warn("close endpoint", "error", err)
+		}
 		return
 	}
-	if _, err := s.shut(ctx, false, grace); err != nil {
-		s.log.Warn("close endpoint", "error", err)
+	select {
+	case <-end.done:
+		return
+	case <-ctx.Done():
+	}
+	end.hurry()
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case <-end.done:
+	case <-late.C:
 	}
 }
 
@@ -70,6 +99,9 @@ func (s *server) abandonWithin(ctx context.Context, grace time.Duration) {
 // those that were given are carried out first.
 func (s *server) shut(ctx context.Context, verdicts bool, grace time.Duration) ([]byte, error) {
 	defer s.end()
+	if s.take(ctx, "close") == nil { // a Connect under way is waited for
+		defer s.give()
+	}
 	s.mu.Lock()
 	conn, pub := s.conn, s.publish
 	subs := make([]*subscription, 0, len(s.subs))

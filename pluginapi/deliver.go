@@ -168,6 +168,7 @@ func (r *receiver) void(v *Void) {
 		r.pending = kept
 	}
 	x := r.x
+	var unanswered []frame.SettleResult // verdicts that were never accepted
 	x.mu.Lock()
 	all := x.ledger.All(r.ids[:0])
 	r.ids = all[:0]
@@ -176,7 +177,10 @@ func (r *receiver) void(v *Void) {
 		if !match(e.Handle, e.Scope) {
 			continue
 		}
-		if !e.Claimed {
+		switch {
+		case e.Later:
+			unanswered = append(unanswered, frame.SettleResult{First: id, Count: 1, Status: frame.SettleStale})
+		case !e.Claimed:
 			x.late.add(id, e.Handle)
 		}
 		x.ledger.Remove(id)
@@ -184,6 +188,9 @@ func (r *receiver) void(v *Void) {
 	}
 	x.mu.Unlock()
 	r.sendVoid(r.ids, v.Returns)
+	if len(unanswered) > 0 {
+		r.send(&frame.SubscribeResponse{Settled: unanswered})
+	}
 }
 
 // sendVoid sends ascending ids as runs. Runs are exact where a scope is not: a

@@ -27,7 +27,7 @@ func describe(log *slog.Logger, t Transport) (*description, error) {
 	}
 	where := "Describe of transport " + spec.Name
 	for i, c := range spec.Ceilings {
-		if err := valid(c); err != nil {
+		if err := c.Valid(); err != nil {
 			return nil, breach(where, fmt.Sprintf("ceilings[%d]", i), err.Error(), "see core.Capabilities.Valid")
 		}
 	}

@@ -64,6 +64,27 @@ func (b *bench) connect() *bench {
 	return b
 }
 
+// drive returns a link to a connected server, for property tests, whose ends
+// cannot wait for the test's.
+func drive(tb testing.TB, t Transport) (*link.LocalLink, func()) {
+	tb.Helper()
+	s := newServer(t, serverOptions{AuthorLimit: time.Second})
+	l := link.Local(s)
+	if _, err := l.Configure(tb.Context(), &transportpb.ConfigureRequest{}); err != nil {
+		tb.Fatalf("Configure: %v", err)
+	}
+	if _, err := l.Connect(tb.Context(), &transportpb.ConnectRequest{}); err != nil {
+		tb.Fatalf("Connect: %v", err)
+	}
+	return l, func() {
+		l.Break(errors.New("round has ended"))
+		s.abandon(tb.Context())
+		if err := l.Wait(tb.Context()); err != nil {
+			tb.Errorf("server still runs: %v", err)
+		}
+	}
+}
+
 // stream is the host's side of one subscription. Its reader keeps all that
 // comes; deliveries are copied.
 type stream struct {

@@ -243,7 +243,7 @@ func (c *inspectionCheck) registration(path string, regs int, r *RegistrationRep
 // profileBreach checks one capability set by itself and against what was
 // announced before.
 func profileBreach(where, path string, p core.Capabilities, tops []core.Capabilities, named bool, top string) *core.Fault {
-	if err := valid(p); err != nil {
+	if err := p.Valid(); err != nil {
 		return breach(where, path, err.Error(), "see core.Capabilities.Valid")
 	}
 	field, wide := widerThanAll(p, tops, named)

@@ -18,3 +18,35 @@ type Releaser interface {
 type LateAcker interface {
 	AckLate(ctx context.Context, handles []any) []Result
 }
+
+// powers are what a Subscription can do beside delivering, nil where it cannot.
+type powers struct {
+	seeker   Seeker
+	releaser Releaser
+	late     LateAcker
+	later    laterAccepter
+}
+
+// laterAccepter is a wrapper of this package that answers resultLater: it calls
+// accept with the ids of verdicts once it accepts them.
+type laterAccepter interface {
+	acceptLater(accept func(ids []uint64))
+}
+
+// wrapper is a Subscription of this package around another one. Its own methods
+// forward what the inner one has, so they alone do not say what there is.
+type wrapper interface {
+	powers() powers
+}
+
+// powersOf returns what s can do.
+func powersOf(s Subscription) powers {
+	if w, ok := s.(wrapper); ok {
+		return w.powers()
+	}
+	var p powers
+	p.seeker, _ = s.(Seeker)
+	p.releaser, _ = s.(Releaser)
+	p.late, _ = s.(LateAcker)
+	return p
+}

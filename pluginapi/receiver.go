@@ -289,9 +289,8 @@ func (r *receiver) seek() {
 // move calls Seek.
 func (r *receiver) move(to Position, over bool) *core.Fault {
 	x := r.x
-	seeker, ok := x.sub.(Seeker)
 	switch {
-	case !ok || !x.canSeek:
+	case x.powers.seeker == nil || !x.canSeek:
 		return newFault(core.FaultUnsupported, "seek: the transport cannot move a subscription")
 	case to.Kind == PositionUnspecified:
 		return newFault(core.FaultInvalid, "seek: the kind of position is not known")
@@ -299,7 +298,7 @@ func (r *receiver) move(to Position, over bool) *core.Fault {
 		return newFault(core.FaultClosed, "seek: the subscription has ended")
 	}
 	var err error
-	if f := contain(x.log, "Seek", func() { err = seeker.Seek(x.ctx, to) }); f != nil {
+	if f := contain(x.log, "Seek", func() { err = x.powers.seeker.Seek(x.ctx, to) }); f != nil {
 		return f
 	}
 	if err != nil {

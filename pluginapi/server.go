@@ -49,6 +49,7 @@ type server struct {
 	inspected *inspected
 	conn      Conn
 	closed    bool
+	shutting  *shutting                // nil = not yet
 	subs      map[uint32]*subscription // open, by registration
 	publish   *publisher               // nil before the first Publish
 	supervise supervision
@@ -223,8 +224,14 @@ func (s *server) Connect(ctx context.Context, r *transportpb.ConnectRequest) (*t
 		return nil, f
 	}
 	s.mu.Lock()
-	s.conn = conn
+	if closed = s.closed; !closed {
+		s.conn = conn
+	}
 	s.mu.Unlock()
+	if closed {
+		s.drop(ctx, conn)
+		return nil, closedFault("connect")
+	}
 	s.listen(d, conn)
 	return &transportpb.ConnectResponse{Resume: s.supervise.resumed()}, nil
 }

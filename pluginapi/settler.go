@@ -53,8 +53,11 @@ const (
 
 func (s *settler) init(x *subscription) {
 	s.x = x
-	s.releaser, _ = x.sub.(Releaser)
-	s.late, x.late.on = x.sub.(LateAcker)
+	s.releaser, s.late = x.powers.releaser, x.powers.late
+	x.late.on = s.late != nil
+	if x.powers.later != nil {
+		x.powers.later.acceptLater(s.accept)
+	}
 }
 
 func (s *settler) run() {
@@ -168,6 +171,7 @@ func (s *settler) verdict(run *frame.VerdictRun, id uint64) {
 		e.Claimed = run.Kind != core.VerdictExtend
 		s.verdicts = append(s.verdicts, Verdict{
 			Handle: e.Handle, Kind: run.Kind, Delay: run.Delay, Hold: run.Hold, Reason: run.Reason,
+			id: id, profile: e.Profile,
 		})
 	}
 	s.items = append(s.items, it)
@@ -237,8 +241,20 @@ func (s *settler) collect(settled, lately []Result) {
 		case bySettle:
 			var r Result
 			r, settled = pop(settled)
+			e := x.ledger.Find(it.id)
+			voided = e == nil
+			if r.Status == resultLater && x.powers.later != nil {
+				switch {
+				case voided:
+					r.Status = ResultStale
+				case e.Early:
+					r.Status = ResultDone
+				default:
+					e.Later, e.Want = true, it.want
+					continue
+				}
+			}
 			it.status, it.fault = settleStatus(r)
-			voided = x.ledger.Find(it.id) == nil
 			if !voided && (it.kind != core.VerdictExtend || it.status == frame.SettleStale) {
 				x.ledger.Remove(it.id)
 			}
@@ -255,6 +271,35 @@ func (s *settler) collect(settled, lately []Result) {
 		}
 	}
 	x.adjust()
+}
+
+// accept ends deliveries whose verdicts were taken up and are accepted now. It
+// may be called from any goroutine.
+func (s *settler) accept(ids []uint64) {
+	x := s.x
+	var results []frame.SettleResult
+	x.mu.Lock()
+	for _, id := range ids {
+		e := x.ledger.Find(id)
+		switch {
+		case e == nil || !e.Claimed:
+			continue
+		case !e.Later: // its Settle has not returned yet
+			e.Early = true
+			continue
+		case e.Want:
+			results = append(results, frame.SettleResult{First: id, Count: 1, Status: frame.SettleDone})
+		}
+		x.ledger.Remove(id)
+	}
+	x.adjust()
+	x.mu.Unlock()
+	if len(results) == 0 {
+		return
+	}
+	if err := x.send(&frame.SubscribeResponse{Settled: results}); err != nil {
+		x.cancel()
+	}
 }
 
 // pop takes the first result; a transport that answers too few gets FAILED for
@@ -286,7 +331,7 @@ func settleStatus(r Result) (frame.SettleStatus, *core.Fault) {
 func (s *settler) result(it *item) {
 	if n := len(s.results); n > 0 {
 		last := &s.results[n-1]
-		if last.First+last.Count == it.id && last.Status == it.status && last.Fault == it.fault {
+		if it.id > last.First && last.First+last.Count == it.id && last.Status == it.status && last.Fault == it.fault {
 			last.Count += it.count
 			return
 		}

@@ -37,6 +37,7 @@ type subscription struct {
 	sub      Subscription
 	profiles []core.Capabilities
 	where    string // for breaches
+	powers   powers
 	canSeek  bool
 
 	ctx    context.Context //nolint:containedctx // of the stream; ends what author code does
@@ -163,6 +164,7 @@ func (x *subscription) start(d *description, conn Conn, reg Registration) error 
 	case x.sub == nil:
 		return breach(x.where, "subscription", "is nil without an error", "return a Subscription or an error")
 	}
+	x.powers = powersOf(x.sub)
 	if f := x.check(d, reg); f != nil {
 		x.close()
 		return f
@@ -199,7 +201,7 @@ func (x *subscription) check(d *description, reg Registration) *core.Fault {
 			return f
 		}
 	}
-	if _, ok := x.sub.(Seeker); d.spec.Seeks && !ok {
+	if d.spec.Seeks && x.powers.seeker == nil {
 		return breach(x.where, "seeks", "is announced and the Subscription is no Seeker",
 			"implement Seek or leave Spec.Seeks false")
 	}

@@ -263,6 +263,10 @@ type Verdict struct {
 	Delay  time.Duration // of a requeue
 	Hold   time.Duration // of an extend
 	Reason string        // of a reject
+
+	// Of the delivery, for wrappers of this package.
+	id      uint64
+	profile uint32
 }
 
 // ResultStatus is what became of a verdict.
@@ -275,6 +279,9 @@ const (
 	ResultStale                    // too late: the delivery is not there any more
 	ResultUnsupported              // not among the capabilities
 	ResultFailed                   // could not be carried out; see Fault
+
+	// resultLater is Held's: accepted later, see laterAccepter.
+	resultLater ResultStatus = 255
 )
 
 // Result answers one Verdict.

@@ -22,6 +22,9 @@ type Entry struct {
 	Bytes   int64
 	Profile uint32
 	Claimed bool // a verdict that ends it is being carried out
+	Later   bool // that verdict is answered as accepted later
+	Want    bool // its result is wanted then
+	Early   bool // it was accepted before that answer came
 }
 
 // Ledger gives out ids from 1 and finds entries by id. It is not safe for
@@ -109,11 +112,11 @@ func (l *Ledger) Remove(id uint64) bool {
 	}
 	l.messages--
 	l.bytes -= e.Bytes
-	if _, ok := l.old[id]; ok {
+	if slot := &l.ring[id&uint64(len(l.ring)-1)]; slot == e {
+		*e = Entry{}
+	} else {
 		delete(l.old, id)
-		return true
 	}
-	*e = Entry{}
 	return true
 }
 

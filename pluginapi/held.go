@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pluginapi
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// DefaultMaxHeld is how many deliveries [Held] accepts at a time by default.
+const DefaultMaxHeld = 10_000
+
+// holdRetry is the wait before a requeue that the source did not take is tried
+// again.
+const holdRetry = time.Second
+
+// HeldCapabilities returns what a subscription whose deliveries have c can do
+// under [Held], for Inspect: a requeue at once becomes a delayed one. A hold of
+// the source bounds the delay.
+func HeldCapabilities(c core.Capabilities) core.Capabilities {
+	if c.Requeue == core.RequeueNow {
+		c.Requeue, c.MaxDelay = core.RequeueDelayed, c.MaxHold
+	}
+	return c
+}
+
+// Held turns the requeue at once of sub into a delayed one: the delivery stays
+// unsettled at the source and in the plugin until its delay is over, and is
+// handed back then, in the order of the due times. Verdicts are accepted, and
+// their credit returns, as long as less than maxHeld are held (0 =
+// DefaultMaxHeld); those beyond it are held all the same and accepted as others
+// leave.
+//
+// Close hands nothing back: what is held stays unsettled, and the source's
+// Unsettled says what becomes of it, as after a crash.
+//
+// # Caveats
+//
+// Handles must be comparable. Wrap nothing else around the result: the SDK would
+// not see that it is a Held one.
+func Held(sub Subscription, maxHeld int) Subscription {
+	if maxHeld <= 0 {
+		maxHeld = DefaultMaxHeld
+	}
+	return &held{
+		sub: sub, limit: maxHeld, inner: powersOf(sub),
+		turn:   make(chan struct{}, 1),
+		change: make(chan struct{}, 1),
+		scopes: make(map[any]string),
+	}
+}
+
+// held is a Subscription whose requeues wait in the plugin.
+type held struct {
+	sub   Subscription
+	inner powers
+	limit int
+
+	turn   chan struct{} // held by the one call of the inner Settle
+	change chan struct{} // the earliest due time has changed
+
+	mu       sync.Mutex
+	holds    []bool // profiles whose delays are held, the others delay by themselves
+	heap     holds
+	accepted int            // of those held
+	waiting  []*hold        // held and not accepted yet, oldest first
+	scopes   map[any]string // of unsettled deliveries that have one
+	reports  []Report
+	seq      uint64
+	accept   func(ids []uint64)
+	stop     context.CancelFunc // of the goroutine that hands back; nil = not running
+	stopped  chan struct{}
+	closed   bool
+}
+
+// hold is one delivery that waits.
+type hold struct {
+	verdict  Verdict
+	scope    string
+	due      time.Time
+	seq      uint64
+	index    int // in the heap; -1 = left it
+	accepted bool
+}
+
+func (h *held) powers() powers {
+	p := powers{later: h, late: nil}
+	if h.inner.seeker != nil {
+		p.seeker = h
+	}
+	if h.inner.releaser != nil {
+		p.releaser = h
+	}
+	if h.inner.late != nil {
+		p.late = h
+	}
+	return p
+}
+
+func (h *held) acceptLater(accept func(ids []uint64)) { h.accept = accept }
+
+// Profiles are the inner ones with delayed requeues.
+func (h *held) Profiles() []core.Capabilities {
+	var out []core.Capabilities
+	var holds []bool
+	for _, c := range h.sub.Profiles() {
+		out = append(out, HeldCapabilities(c))
+		holds = append(holds, c.Requeue == core.RequeueNow)
+	}
+	h.mu.Lock()
+	h.holds = holds
+	h.mu.Unlock()
+	return out
+}
+
+// Receive passes on what the inner one reports and drops what it says is void.
+func (h *held) Receive(ctx context.Context, room Room) (Batch, error) {
+	b, err := h.sub.Receive(ctx, room)
+	h.mu.Lock()
+	for i := range b.Voids {
+		h.void(&b.Voids[i])
+	}
+	for i := range b.Deliveries {
+		if d := &b.Deliveries[i]; d.Scope != "" {
+			h.scopes[d.Handle] = d.Scope
+		}
+	}
+	b.Reports = append(b.Reports, h.reports...)
+	h.reports = nil
+	accepted := h.admit()
+	h.mu.Unlock()
+	h.tell(accepted)
+	return b, err
+}
+
+// void drops what is held and void; h.mu is held.
+func (h *held) void(v *Void) {
+	match, fault := matcher("held subscription", v)
+	if fault != nil {
+		return // the SDK finds the same and ends the subscription
+	}
+	for _, x := range append([]*hold(nil), h.heap...) {
+		if match(x.verdict.Handle, x.scope) {
+			h.remove(x)
+		}
+	}
+	for handle, scope := range h.scopes {
+		if match(handle, scope) {
+			delete(h.scopes, handle)
+		}
+	}
+}
+
+// remove takes x out of all there is; h.mu is held.
+func (h *held) remove(x *hold) {
+	heap.Remove(&h.heap, x.index)
+	if x.accepted {
+		h.accepted--
+		return
+	}
+	for i, w := range h.waiting {
+		if w == x {
+			h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// admit accepts what waits for it as far as there is room, and returns the ids;
+// h.mu is held.
+func (h *held) admit() []uint64 {
+	var ids []uint64
+	for len(h.waiting) > 0 && h.accepted < h.limit {
+		x := h.waiting[0]
+		h.waiting = h.waiting[1:]
+		x.accepted = true
+		h.accepted++
+		ids = append(ids, x.verdict.id)
+	}
+	return ids
+}
+
+// tell tells the SDK which verdicts are accepted now.
+func (h *held) tell(ids []uint64) {
+	if len(ids) > 0 && h.accept != nil {
+		h.accept(ids)
+	}
+}
+
+// Settle keeps delayed requeues and passes on everything else, in order.
+func (h *held) Settle(ctx context.Context, vs []Verdict) []Result {
+	out := make([]Result, len(vs))
+	var pass []Verdict
+	var at []int
+	h.mu.Lock()
+	for i, v := range vs {
+		scope := h.scopes[v.Handle]
+		if v.Kind != core.VerdictExtend {
+			delete(h.scopes, v.Handle)
+		}
+		if v.Kind == core.VerdictRequeue && v.Delay > 0 && h.holds[v.profile] && !h.closed {
+			out[i] = h.hold(v, scope)
+			continue
+		}
+		pass, at = append(pass, v), append(at, i)
+	}
+	h.mu.Unlock()
+	wake(h.change)
+	if len(pass) == 0 {
+		return out
+	}
+	if !h.take(ctx) {
+		return failed(len(vs), faultOf("settle", ctx.Err()))
+	}
+	defer h.give()
+	rs := h.sub.Settle(ctx, pass)
+	for _, i := range at {
+		out[i], rs = pop(rs)
+	}
+	return out
+}
+
+// hold keeps one delivery; h.mu is held.
+func (h *held) hold(v Verdict, scope string) Result {
+	x := &hold{verdict: v, scope: scope, due: time.Now().Add(v.Delay), seq: h.seq}
+	x.verdict.Delay = 0
+	h.seq++
+	heap.Push(&h.heap, x)
+	if h.stop == nil {
+		var ctx context.Context
+		ctx, h.stop = context.WithCancel(context.Background())
+		h.stopped = make(chan struct{})
+		go h.run(ctx)
+	}
+	if h.accepted < h.limit || h.accept == nil {
+		x.accepted = true
+		h.accepted++
+		return Result{Status: ResultDone}
+	}
+	h.waiting = append(h.waiting, x)
+	return Result{Status: resultLater}
+}
+
+func (h *held) take(ctx context.Context) bool {
+	select {
+	case h.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (h *held) give() { <-h.turn }
+
+// run hands back what is due until Close.
+func (h *held) run(ctx context.Context) {
+	defer close(h.stopped)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		due, wait := h.due(time.Now())
+		if len(due) > 0 {
+			h.handBack(ctx, due)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-h.change:
+		case <-ctx.Done():
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// due takes what is due out of the heap, in order, or says how long nothing is.
+func (h *held) due(now time.Time) ([]*hold, time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var due []*hold
+	for len(h.heap) > 0 && !h.heap[0].due.After(now) {
+		x := h.heap[0]
+		h.remove(x)
+		due = append(due, x)
+	}
+	if len(h.heap) == 0 {
+		return due, time.Hour
+	}
+	return due, h.heap[0].due.Sub(now)
+}
+
+// handBack requeues what is due. What the source does not take is kept and
+// tried again, and said in a report.
+func (h *held) handBack(ctx context.Context, due []*hold) {
+	if !h.take(ctx) {
+		return
+	}
+	vs := make([]Verdict, len(due))
+	for i, x := range due {
+		vs[i] = x.verdict
+	}
+	rs := h.sub.Settle(ctx, vs)
+	h.give()
+	h.mu.Lock()
+	var ids []uint64
+	for _, x := range due {
+		var r Result
+		r, rs = pop(rs)
+		switch {
+		case r.Status == ResultDone || r.Status == ResultStale:
+			if !x.accepted {
+				ids = append(ids, x.verdict.id)
+			}
+		case ctx.Err() == nil:
+			h.again(x, r)
+		}
+	}
+	ids = append(ids, h.admit()...)
+	h.mu.Unlock()
+	h.tell(ids)
+}
+
+// again keeps a delivery that the source did not take back; h.mu is held.
+func (h *held) again(x *hold, r Result) {
+	if h.closed {
+		return
+	}
+	_, fault := settleStatus(r)
+	if fault == nil {
+		fault = newFault(core.FaultUnsupported, "requeue: the source does not take it")
+	}
+	h.reports = append(h.reports, Report{Fault: fault})
+	if len(h.reports) > maxSignals {
+		h.reports = h.reports[1:]
+	}
+	x.due = time.Now().Add(holdRetry)
+	heap.Push(&h.heap, x)
+	if x.accepted {
+		h.accepted++
+	} else {
+		h.waiting = append(h.waiting, x)
+	}
+}
+
+// Close ends the holding and the inner subscription.
+func (h *held) Close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closed = true
+	h.heap, h.waiting, h.accepted = nil, nil, 0
+	stop, stopped := h.stop, h.stopped
+	h.mu.Unlock()
+	if stop != nil {
+		stop()
+		select {
+		case <-stopped:
+		case <-ctx.Done():
+		}
+	}
+	return h.sub.Close(ctx)
+}
+
+// Seek moves the inner one; what is held is void then.
+func (h *held) Seek(ctx context.Context, to Position) error {
+	if err := h.inner.seeker.Seek(ctx, to); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.void(&Void{All: true})
+	h.mu.Unlock()
+	return nil
+}
+
+// Release passes on.
+func (h *held) Release(handles []any) {
+	h.mu.Lock()
+	for _, x := range handles {
+		delete(h.scopes, x)
+	}
+	h.mu.Unlock()
+	h.turn <- struct{}{}
+	defer h.give()
+	h.inner.releaser.Release(handles)
+}
+
+// AckLate passes on.
+func (h *held) AckLate(ctx context.Context, handles []any) []Result {
+	if !h.take(ctx) {
+		return failed(len(handles), faultOf("settle", ctx.Err()))
+	}
+	defer h.give()
+	return h.inner.late.AckLate(ctx, handles)
+}
+
+// holds is a heap by due time, then by age.
+type holds []*hold
+
+func (q holds) Len() int { return len(q) }
+
+func (q holds) Less(i, k int) bool {
+	if !q[i].due.Equal(q[k].due) {
+		return q[i].due.Before(q[k].due)
+	}
+	return q[i].seq < q[k].seq
+}
+
+func (q holds) Swap(i, k int) {
+	q[i], q[k] = q[k], q[i]
+	q[i].index, q[k].index = i, k
+}
+
+func (q *holds) Push(x any) {
+	h, _ := x.(*hold)
+	h.index = len(*q)
+	*q = append(*q, h)
+}
+
+func (q *holds) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	x.index = -1
+	return x
+}
