@@ -101,14 +101,12 @@ func everySituation(step int) iter.Seq[*situation] {
 	sets := validSets()
 	return func(yield func(*situation) bool) {
 		n := 0
+		take := func() bool { n++; return n%step == 0 }
 		var s situation
 		for _, caps := range sets {
 			for _, p := range everyPolicy() {
 				for _, o := range outcomes {
-					for c := range everyCase(caps, p, o) {
-						if n++; n%step != 0 {
-							continue
-						}
+					for c := range everyCase(caps, p, o, take) {
 						s.policy, s.c = p, c
 						core.Decide(&s.policy, &s.c, &s.plan)
 						s.capped = s.plan.Notes&core.NoteCap != 0
@@ -134,8 +132,9 @@ func everyPolicy() []core.Policy {
 	return out
 }
 
-// everyCase is what can differ between two deliveries of one registration.
-func everyCase(caps core.Capabilities, p core.Policy, o core.Outcome) iter.Seq[core.Case] {
+// everyCase is what can differ between two deliveries of one registration, as
+// far as take wants it.
+func everyCase(caps core.Capabilities, p core.Policy, o core.Outcome, take func() bool) iter.Seq[core.Case] {
 	return func(yield func(core.Case) bool) {
 		copies := o.Kind == core.OutcomeRetry || o.Kind == core.OutcomeRetryAfter || o.Kind == core.OutcomeDeadLetter
 		for i, r := range retryRoutes {
@@ -144,11 +143,12 @@ func everyCase(caps core.Capabilities, p core.Policy, o core.Outcome) iter.Seq[c
 			}
 			for attempt := uint32(1); attempt <= 4; attempt++ {
 				for bits := range 16 {
-					c := core.Case{Source: caps, Retry: r, Dead: deadRoute, Outcome: o}
-					c.Journal, c.Full = bits&1 != 0, bits&2 != 0
-					if c.Full && (!copies || o.After == 0) {
+					full := bits&2 != 0
+					if full && (!copies || o.After == 0) || !take() {
 						continue
 					}
+					c := core.Case{Source: caps, Retry: r, Dead: deadRoute, Outcome: o}
+					c.Journal, c.Full = bits&1 != 0, full
 					if bits&4 != 0 {
 						c.Void = core.VoidGone
 					}

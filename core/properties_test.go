@@ -167,7 +167,8 @@ func TestPropertiesOfDrawnCases(t *testing.T) {
 
 // No plan is longer than there is room for, whatever opens it.
 func TestPropertyPlansFit(t *testing.T) {
-	longest, n := uint8(0), 0
+	longest, n, by := uint8(0), 0, step()
+	take := func() bool { n++; return n%by == 0 }
 	var plan core.Plan
 	for _, s := range validSets() {
 		for _, p := range everyPolicy() {
@@ -175,10 +176,7 @@ func TestPropertyPlansFit(t *testing.T) {
 				for cause := range core.CauseReplyFailed + 1 {
 					for _, after := range []time.Duration{0, 5 * time.Second, 20 * time.Second, time.Hour} {
 						o := core.Outcome{Kind: kind, Cause: cause, After: after}
-						for c := range everyCase(s, p, o) {
-							if n++; n%step() != 0 {
-								continue
-							}
+						for c := range everyCase(s, p, o, take) {
 							core.Decide(&p, &c, &plan)
 							longest = max(longest, plan.N)
 						}

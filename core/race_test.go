@@ -6,4 +6,4 @@ package core_test
 
 // stride is the step of the walk over every case where the race detector makes
 // it slow.
-const stride = 211
+const stride = 401
