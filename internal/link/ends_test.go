@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -197,61 +199,84 @@ func TestOverLimit(t *testing.T) {
 	})
 }
 
-// TestLargest sends messages of the limit in both directions.
+// TestLargest is L-06: messages above gRPC's own limit cross in both directions
+// as they are.
 func TestLargest(t *testing.T) {
-	payload := bytes.Repeat([]byte("longshore"), frame.MaxPayload/9+1)[:frame.MaxPayload]
-	kinds(t, func(t *testing.T, open opener) {
-		l, _ := open(t, &server{
-			subscribe: func(s link.ServerSubscribeStream) error {
-				d := frame.NewDeliveries()
-				d.Items = append(d.Items, frame.Delivery{ID: 1}, frame.Delivery{ID: 2, Message: core.Message{Payload: payload}}, frame.Delivery{ID: 3})
-				return s.Send(&frame.SubscribeResponse{Deliveries: d})
-			},
-			publish: func(s link.ServerPublishStream) error {
-				p, err := s.Recv()
-				if err != nil {
-					return err
-				}
-				defer p.Release()
-				if !bytes.Equal(p.Items[0].Message.Payload, payload) {
-					return errors.New("another payload")
-				}
-				return s.Send([]frame.Receipt{{ID: 1}})
-			},
+	bytesOf := func(n int) []byte { return bytes.Repeat([]byte("longshore"), n/9+1)[:n] }
+	headers := make(core.Headers, 3000)
+	for i := range headers {
+		headers[i] = core.Header{Name: fmt.Sprint("header-", i), Value: bytesOf(350)}
+	}
+	for name, message := range map[string]core.Message{
+		"3 MiB":                 {Payload: bytesOf(3 << 20)},
+		"5 MiB":                 {Payload: bytesOf(5 << 20)},
+		"64 MiB":                {Payload: bytesOf(frame.MaxPayload)},
+		"1 MiB in 3000 headers": {Name: "orders", Headers: headers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kinds(t, func(t *testing.T, open opener) { crossBoth(t, open, message) })
 		})
-		sub, err := l.Subscribe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var ids []uint64
-		for err == nil {
-			var r frame.SubscribeResponse
-			if err = sub.Recv(&r); err != nil {
-				break
+	}
+}
+
+// crossBoth sends a message from the plugin and back, small ones around it.
+func crossBoth(t *testing.T, open opener, message core.Message) {
+	t.Helper()
+	l, _ := open(t, &server{
+		subscribe: func(s link.ServerSubscribeStream) error {
+			d := frame.NewDeliveries()
+			d.Items = append(d.Items, frame.Delivery{ID: 1}, frame.Delivery{ID: 2, Message: message}, frame.Delivery{ID: 3})
+			return s.Send(&frame.SubscribeResponse{Deliveries: d})
+		},
+		publish: func(s link.ServerPublishStream) error {
+			p, err := s.Recv()
+			if err != nil {
+				return err
 			}
-			for _, d := range r.Deliveries.Items {
-				if ids = append(ids, d.ID); d.ID == 2 && !bytes.Equal(d.Message.Payload, payload) {
-					t.Error("another payload")
-				}
+			defer p.Release()
+			if !sameMessage(p.Items[0].Message, message) {
+				return errors.New("another message")
 			}
-			r.Deliveries.Release()
-		}
-		if !errors.Is(err, io.EOF) || len(ids) != 3 {
-			t.Errorf("got %v, %v", ids, err)
-		}
-		out, err := l.Publish(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := frame.NewPublishes()
-		p.Items = append(p.Items, frame.Outgoing{ID: 1, Message: core.Message{Payload: payload}})
-		if err := out.Send(p); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Recv(nil); err != nil {
-			t.Error(err)
-		}
+			return s.Send([]frame.Receipt{{ID: 1}})
+		},
 	})
+	sub, err := l.Subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []uint64
+	for {
+		var r frame.SubscribeResponse
+		if err = sub.Recv(&r); err != nil {
+			break
+		}
+		for _, d := range r.Deliveries.Items {
+			if ids = append(ids, d.ID); d.ID == 2 && !sameMessage(d.Message, message) {
+				t.Error("another message")
+			}
+		}
+		r.Deliveries.Release()
+	}
+	if !errors.Is(err, io.EOF) || len(ids) != 3 {
+		t.Errorf("got %v, %v", ids, err)
+	}
+	out, err := l.Publish(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := frame.NewPublishes()
+	p.Items = append(p.Items, frame.Outgoing{ID: 1, Message: message})
+	if err := out.Send(p); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Recv(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func sameMessage(a, b core.Message) bool {
+	return a.Name == b.Name && bytes.Equal(a.Payload, b.Payload) &&
+		slices.EqualFunc(a.Headers, b.Headers, func(a, b core.Header) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) })
 }
 
 // TestBothDirectionsAtOnce sends and receives on one stream from two goroutines
