@@ -55,38 +55,39 @@ func isRaw[T any]() bool {
 	return false
 }
 
-// decode reads a message as T: []byte and core.Message without a codec, values
-// that are protobuf messages as protobuf unless the content type says JSON,
-// everything else as JSON.
-func decode[T any](m core.Message) (T, error) {
-	var v T
-	switch p := any(&v).(type) {
+// decode reads a message into a zero T: []byte and core.Message without a codec,
+// values that are protobuf messages as protobuf unless the content type says
+// JSON, everything else as JSON. It fills the caller's value, which costs
+// nothing where there is no codec.
+func decode[T any](m *core.Message, into *T) error {
+	switch p := any(into).(type) {
 	case *[]byte:
 		*p = m.Payload
-		return v, nil
+		return nil
 	case *core.Message:
-		*p = m
-		return v, nil
+		*p = *m
+		return nil
 	}
 	contentType, _ := lookup(m.Headers, headerContentType)
 	f := formatOf(contentType)
-	if pm, ok := any(v).(proto.Message); ok {
+	if pm, ok := any(*into).(proto.Message); ok {
 		fresh := pm.ProtoReflect().Type().New().Interface()
 		if err := decodeProto(f, contentType, m.Payload, fresh); err != nil {
-			return v, err
+			return err
 		}
-		return fresh.(T), nil
+		*into = fresh.(T)
+		return nil
 	}
 	switch f {
 	case formatDefault, formatJSON:
-		if err := json.Unmarshal(m.Payload, &v); err != nil {
-			return v, fmt.Errorf("decode JSON payload of %d bytes: %w", len(m.Payload), err)
+		if err := json.Unmarshal(m.Payload, into); err != nil {
+			return fmt.Errorf("decode JSON payload of %d bytes: %w", len(m.Payload), err)
 		}
-		return v, nil
+		return nil
 	case formatProtobuf:
-		return v, fmt.Errorf("decode payload of content type %q: %T is no protobuf message; handle one, or []byte", contentType, v)
+		return fmt.Errorf("decode payload of content type %q: %T is no protobuf message; handle one, or []byte", contentType, *into)
 	default:
-		return v, unknownContentType(contentType)
+		return unknownContentType(contentType)
 	}
 }
 

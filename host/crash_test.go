@@ -14,6 +14,8 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/memory"
+	"github.com/longshore-go/longshore/internal/memory/settings"
 )
 
 // TestPluginDiesWhileAHandlerRuns is S-GEN-98: the handler runs on, its verdict
@@ -254,6 +256,7 @@ func TestResumeBytesReachTheNextGeneration(t *testing.T) {
 		time.Sleep(time.Second)
 		s.Crash("in")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if diff := cmp.Diff([]string{"", "session 7"}, resumes); diff != "" {
 			t.Errorf("resume bytes (-want +got):\n%s", diff)
 		}
@@ -288,4 +291,54 @@ func TestSourcesThatEndedAreNotReadAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestSourcesThatEndedWithWorkLeftAreReadAgain is the other half: what was in
+// work when the plugin died returns, and somebody must be there to read it.
+func TestSourcesThatEndedWithWorkLeftAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues()
+		q.put("orders", "one")
+		q.end("orders")
+		s := newService()
+		crashed := make(chan struct{})
+		runs := 0
+		host.Handle(attach(s.Host, "in", q).Subscription("orders"), func(context.Context, *host.Message[[]byte]) error {
+			if runs++; runs == 1 {
+				<-crashed
+			}
+			return nil
+		})
+		s.run(t)
+		synctest.Wait()
+		s.Crash("in")
+		synctest.Wait()
+		close(crashed)
+		if err := s.result(t); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"ack one"}, q.verdicts("orders")); diff != "" || runs != 2 {
+			t.Errorf("%d runs; verdicts (-want +got):\n%s", runs, diff)
+		}
+	})
+}
+
+func TestLostConnectionTurnsReadinessOff(t *testing.T) {
+	b := newBench(t)
+	s := newService()
+	host.Handle(b.attach(s.Host, "mem", b.Settings.With("orders", settings.KindA())).Subscription("orders"), acks)
+	s.serve(t)
+	b.Down()
+	eventually(t, "not ready without the broker", func() bool { return !s.Ready() })
+	b.Up()
+	eventually(t, "ready again", s.Ready)
+	b.Publish("orders", memory.Text("one"))
+	b.must(t, b.WaitSettled(b.ctx, "orders", 1))
+	if s.Generation("mem") != 1 {
+		t.Errorf("generation %d; the plugin reconnects by itself", s.Generation("mem"))
+	}
+	s.stop()
+	if err := s.result(t); err != nil {
+		t.Error(err)
+	}
 }

@@ -64,7 +64,7 @@ type Endpoint struct {
 // and errors and in destinations; it is given once.
 func (h *Host) Endpoint(name string, p Plugin, settings any) *Endpoint {
 	h.registering("Endpoint")
-	e := &Endpoint{host: h, name: name, plugin: p, settings: settings, place: caller(1)}
+	e := &Endpoint{host: h, name: name, plugin: p, settings: settings, place: caller()}
 	if name == "" {
 		h.complain(Finding{
 			Option: "Endpoint", Message: "an endpoint has no name", Fix: "give it one", Places: places(e.place),
@@ -134,7 +134,7 @@ func Window(messages int, bytes int64) SubscriptionOption {
 // transport understands it. It needs a handler, see [Handle].
 func (e *Endpoint) Subscription(name string, opts ...SubscriptionOption) *Subscription {
 	e.host.registering("Subscription")
-	s := &Subscription{endpoint: e, name: name, place: caller(1)}
+	s := &Subscription{endpoint: e, name: name, place: caller()}
 	for _, o := range opts {
 		o(s)
 	}

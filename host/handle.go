@@ -29,7 +29,7 @@ type Handler[T any] func(ctx context.Context, m *Message[T]) error
 // Handle sets the handler of a subscription and its rules. It is called once
 // for each subscription, before Run. f may be nil with the rule [Forward].
 func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
-	at := caller(1)
+	at := caller()
 	s.endpoint.host.registering("Handle")
 	if s.handled != nil {
 		s.endpoint.host.complain(Finding{
@@ -89,17 +89,16 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settleme
 			Outcome: r.rules.undecodable.outcome(core.CauseUndecodable), Err: d.Undecodable,
 		})
 	}
-	v, err := decode[T](d.Message)
-	if err != nil {
-		return r.backedOff(d, settlement.Said{
-			Outcome: r.rules.undecodable.outcome(core.CauseUndecodable), Err: err,
-		})
-	}
 	m, ok := r.pool.Get().(*Message[T])
 	if !ok {
 		m = new(Message[T])
 	}
-	m.Value, m.delivery = v, d
+	if err := decode(&d.Message, &m.Value); err != nil {
+		return r.backedOff(d, settlement.Said{
+			Outcome: r.rules.undecodable.outcome(core.CauseUndecodable), Err: err,
+		})
+	}
+	m.delivery = d
 	said := r.call(ctx, m)
 	// Only what came to an end in order is used again: after a panic the message
 	// may still be in somebody's hands.

@@ -32,6 +32,13 @@ func (l *logBook) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
+// text returns all of it.
+func (l *logBook) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // lines returns the lines that hold all the words.
 func (l *logBook) lines(words ...string) []string {
 	l.mu.Lock()

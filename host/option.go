@@ -44,7 +44,7 @@ const defaultConnectLimit = 30 * time.Second
 
 // WithLogger sets where the host logs. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option {
-	return Option{"WithLogger", caller(1), func(o *options) *complaint {
+	return Option{"WithLogger", caller(), func(o *options) *complaint {
 		o.logger = l
 		if l == nil {
 			return &complaint{"is nil", "give a logger, or leave the option out"}
@@ -56,7 +56,7 @@ func WithLogger(l *slog.Logger) Option {
 // WithJournal keeps copies that wait and messages that cannot be published over
 // the end of the process. The default is none.
 func WithJournal(j Journal) Option {
-	return Option{"WithJournal", caller(1), func(o *options) *complaint {
+	return Option{"WithJournal", caller(), func(o *options) *complaint {
 		o.journal = j
 		if j == nil {
 			return &complaint{"is nil", "give a journal, or leave the option out"}
@@ -69,7 +69,7 @@ func WithJournal(j Journal) Option {
 // have this long. Handlers are cancelled shortly before, in its last tenth and
 // at most one second. The default, 0, is no limit.
 func WithDrainLimit(d time.Duration) Option {
-	return Option{"WithDrainLimit", caller(1), func(o *options) *complaint {
+	return Option{"WithDrainLimit", caller(), func(o *options) *complaint {
 		o.drainLimit = d
 		return atLeast(d, 0)
 	}}
@@ -78,7 +78,7 @@ func WithDrainLimit(d time.Duration) Option {
 // WithPublishLimit is how long a copy or dead letter that cannot be published
 // for a passing reason is tried. The default is 60 s.
 func WithPublishLimit(d time.Duration) Option {
-	return Option{"WithPublishLimit", caller(1), func(o *options) *complaint {
+	return Option{"WithPublishLimit", caller(), func(o *options) *complaint {
 		o.publishLimit = d
 		return atLeast(d, 1)
 	}}
@@ -88,7 +88,7 @@ func WithPublishLimit(d time.Duration) Option {
 // number and in bytes. Beyond that a delivery stays unsettled instead. The
 // defaults are 100,000 and 256 MiB.
 func WithWaitingLimits(messages int, bytes int64) Option {
-	return Option{"WithWaitingLimits", caller(1), func(o *options) *complaint {
+	return Option{"WithWaitingLimits", caller(), func(o *options) *complaint {
 		o.waitMessages, o.waitBytes = messages, bytes
 		return firstOf(atLeast(messages, 1), atLeast(bytes, 1))
 	}}
@@ -98,7 +98,7 @@ func WithWaitingLimits(messages int, bytes int64) Option {
 // missing, in number and in bytes; a quarter of it is kept for copies and dead
 // letters. The defaults are 1024 and 8 MiB.
 func WithPublishWindow(messages int, bytes int64) Option {
-	return Option{"WithPublishWindow", caller(1), func(o *options) *complaint {
+	return Option{"WithPublishWindow", caller(), func(o *options) *complaint {
 		o.windowCount, o.windowBytes = messages, bytes
 		return firstOf(atLeast(messages, 4), atLeast(bytes, 4))
 	}}
@@ -107,7 +107,7 @@ func WithPublishWindow(messages int, bytes int64) Option {
 // StayUp keeps the host running after all its sources have ended or caught up.
 // The default is to stop then.
 func StayUp() Option {
-	return Option{"StayUp", caller(1), func(o *options) *complaint {
+	return Option{"StayUp", caller(), func(o *options) *complaint {
 		o.stayUp = true
 		return nil
 	}}
@@ -117,7 +117,7 @@ func StayUp() Option {
 // first, doubled with jitter for each further crash, at most longest. The
 // defaults are 250 ms and 30 s.
 func WithRestartBackoff(first, longest time.Duration) Option {
-	return Option{"WithRestartBackoff", caller(1), func(o *options) *complaint {
+	return Option{"WithRestartBackoff", caller(), func(o *options) *complaint {
 		o.backoffFirst, o.backoffMax = first, longest
 		return firstOf(atLeast(first, 1), atLeast(longest, first))
 	}}
@@ -127,7 +127,7 @@ func WithRestartBackoff(first, longest time.Duration) Option {
 // host (or, of an optional endpoint, make it unready). The defaults are 5 and
 // 2 minutes.
 func WithBreaker(crashes int, within time.Duration) Option {
-	return Option{"WithBreaker", caller(1), func(o *options) *complaint {
+	return Option{"WithBreaker", caller(), func(o *options) *complaint {
 		o.crashes, o.crashesWithin = crashes, within
 		return firstOf(atLeast(crashes, 1), atLeast(within, 1))
 	}}
@@ -136,7 +136,7 @@ func WithBreaker(crashes int, within time.Duration) Option {
 // WithHeartbeat sets how often plugins are asked for a sign of life, and after
 // how many missed ones a plugin is killed as hung. The defaults are 1 s and 5.
 func WithHeartbeat(every time.Duration, missed int) Option {
-	return Option{"WithHeartbeat", caller(1), func(o *options) *complaint {
+	return Option{"WithHeartbeat", caller(), func(o *options) *complaint {
 		o.heartbeat, o.missed = every, missed
 		return firstOf(atLeast(every, time.Millisecond), atLeast(missed, 1))
 	}}
@@ -145,7 +145,7 @@ func WithHeartbeat(every time.Duration, missed int) Option {
 // WithStartLimit bounds the start of one plugin process until it has described
 // itself, and its configuration after that. The default is 10 s.
 func WithStartLimit(d time.Duration) Option {
-	return Option{"WithStartLimit", caller(1), func(o *options) *complaint {
+	return Option{"WithStartLimit", caller(), func(o *options) *complaint {
 		o.startLimit = d
 		return atLeast(d, 1)
 	}}
@@ -154,7 +154,7 @@ func WithStartLimit(d time.Duration) Option {
 // WithConnectLimit bounds one try to connect an endpoint, and one to open a
 // subscription. The default is 30 s.
 func WithConnectLimit(d time.Duration) Option {
-	return Option{"WithConnectLimit", caller(1), func(o *options) *complaint {
+	return Option{"WithConnectLimit", caller(), func(o *options) *complaint {
 		o.connectLimit = d
 		return atLeast(d, 1)
 	}}

@@ -11,9 +11,9 @@ import (
 // place is where something was declared, "folder/file.go:12".
 type place string
 
-// caller returns the place that is skip calls above the function that calls it.
-func caller(skip int) place {
-	_, file, line, ok := runtime.Caller(skip + 1)
+// caller returns the place that called the function that calls it.
+func caller() place {
+	_, file, line, ok := runtime.Caller(2)
 	if !ok {
 		return "unknown place"
 	}

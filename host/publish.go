@@ -30,7 +30,7 @@ type Publisher[T any] struct {
 // check the destination.
 func To[T any](h *Host, d core.Destination) *Publisher[T] {
 	h.registering("To")
-	at := caller(1)
+	at := caller()
 	h.publishers = append(h.publishers, publisherUse{to: d, place: at})
 	return &Publisher[T]{host: h, to: d}
 }

@@ -80,7 +80,7 @@ func resolve(rules []Rule) (ruleSet, []Finding) {
 // After the n-th failed one it becomes a dead letter where one is declared and
 // is rejected otherwise. The default is no cap.
 func MaxAttempts(n int) Rule {
-	return Rule{"MaxAttempts", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"MaxAttempts", caller(), func(s *ruleSet) *complaint {
 		if n < 1 || n > math.MaxInt32 {
 			return &complaint{
 				fmt.Sprintf("%d is no number of attempts", n),
@@ -104,7 +104,7 @@ func WithCauses() DeadLetterOption { return func(s *ruleSet) { s.causes = true }
 // handler says [DeadLetter], to d. Without [MaxAttempts] every retry goes there.
 // A d without an endpoint is on the subscription's own.
 func DeadLetterTo(d core.Destination, opts ...DeadLetterOption) Rule {
-	return Rule{"DeadLetterTo", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"DeadLetterTo", caller(), func(s *ruleSet) *complaint {
 		s.deadLetter = d
 		for _, o := range opts {
 			o(s)
@@ -118,7 +118,7 @@ func DeadLetterTo(d core.Destination, opts ...DeadLetterOption) Rule {
 // subscription's own address, where it has one. A d without an endpoint is on
 // the subscription's own.
 func RetryTo(d core.Destination) Rule {
-	return Rule{"RetryTo", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"RetryTo", caller(), func(s *ruleSet) *complaint {
 		s.retryTo = d
 		return nameless(d)
 	}}
@@ -129,7 +129,7 @@ func RetryTo(d core.Destination) Rule {
 // it runs on the subscription's worker. An error, or a destination that nothing
 // can carry, drops the message with a warning. Dead letters do not ask f.
 func RetryToFunc(f func(m core.Message, attempt uint64) (core.Destination, error)) Rule {
-	return Rule{"RetryToFunc", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"RetryToFunc", caller(), func(s *ruleSet) *complaint {
 		s.retryFunc = f
 		if f == nil {
 			return &complaint{"has no function", "give one, or leave the rule out"}
@@ -142,7 +142,7 @@ func RetryToFunc(f func(m core.Message, attempt uint64) (core.Destination, error
 // attempt, twice as long for each further one, at most longest. Jitter takes up
 // to half of each delay away.
 func Backoff(first, longest time.Duration) Rule {
-	return Rule{"Backoff", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"Backoff", caller(), func(s *ruleSet) *complaint {
 		if first <= 0 || longest < first {
 			return &complaint{
 				fmt.Sprintf("from %v to %v is no range of delays", first, longest),
@@ -159,7 +159,7 @@ func Backoff(first, longest time.Duration) Rule {
 // The default is 1 s; 0 turns it off, and a message that always fails then
 // comes back as fast as its transport can bring it.
 func Floor(longest time.Duration) Rule {
-	return Rule{"Floor", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"Floor", caller(), func(s *ruleSet) *complaint {
 		if longest < 0 {
 			return &complaint{fmt.Sprintf("%v is no wait", longest), "use 0 to turn the floor off, or a wait above it"}
 		}
@@ -171,7 +171,7 @@ func Floor(longest time.Duration) Rule {
 // Timeout ends the handler's context d after the delivery was handed to it.
 // What the handler then returns still decides. The default is no limit.
 func Timeout(d time.Duration) Rule {
-	return Rule{"Timeout", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"Timeout", caller(), func(s *ruleSet) *complaint {
 		if d <= 0 {
 			return &complaint{fmt.Sprintf("%v is no limit", d), "use a time above 0, or leave the rule out for no limit"}
 		}
@@ -183,7 +183,7 @@ func Timeout(d time.Duration) Rule {
 // OnPanic says what a panic of the handler counts as. The default is [AsRetry].
 // The panic is logged with its stack in any case.
 func OnPanic(r Reaction) Rule {
-	return Rule{"OnPanic", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"OnPanic", caller(), func(s *ruleSet) *complaint {
 		s.panics = r
 		return unknownReaction(r)
 	}}
@@ -192,7 +192,7 @@ func OnPanic(r Reaction) Rule {
 // OnUndecodable says what a message that cannot be decoded counts as. The
 // default is [AsDrop]. It is logged in any case, and the handler does not run.
 func OnUndecodable(r Reaction) Rule {
-	return Rule{"OnUndecodable", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"OnUndecodable", caller(), func(s *ruleSet) *complaint {
 		s.undecodable = r
 		return unknownReaction(r)
 	}}
@@ -204,7 +204,7 @@ func OnUndecodable(r Reaction) Rule {
 // x-ruststream-retry-count and x-longshore-* headers. With Forward the handler
 // may be nil.
 func Forward(d core.Destination) Rule {
-	return Rule{"Forward", caller(1), func(s *ruleSet) *complaint {
+	return Rule{"Forward", caller(), func(s *ruleSet) *complaint {
 		s.forward = d
 		return nameless(d)
 	}}

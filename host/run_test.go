@@ -182,6 +182,7 @@ func TestBackoffDelaysPlainRetries(t *testing.T) {
 		}, host.MaxAttempts(3), host.DeadLetterTo(in.To("dead")), host.Backoff(100*time.Millisecond, time.Second))
 		s.run(t)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(at) != 3 {
 			t.Fatalf("%d runs, want 3", len(at))
 		}

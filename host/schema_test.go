@@ -30,7 +30,7 @@ func TestCheckSchemaNamesFieldPaths(t *testing.T) {
 	}{
 		"right":          {`{"address": "tcp://x", "qos": 1}`, nil},
 		"missing":        {`{}`, []core.Diagnostic{{Path: "address", Message: "is required", Fix: "set it"}}},
-		"unknown":        {`{"address": "tcp://x", "adress": 1}`, []core.Diagnostic{{Path: "adress", Message: "is no known field", Fix: "remove it, or look for a typing error"}}},
+		"unknown":        {`{"address": "tcp://x", "adddress": 1}`, []core.Diagnostic{{Path: "adddress", Message: "is no known field", Fix: "remove it, or look for a typing error"}}},
 		"nested":         {`{"address": "tcp://x", "tls": {}}`, []core.Diagnostic{{Path: "tls.ca_file", Message: "is required", Fix: "set it"}}},
 		"in a list":      {`{"address": "tcp://x", "topics": [{"name": "a"}, {"name": 2}]}`, []core.Diagnostic{{Path: "topics[1].name", Message: "has the type number", Fix: "use the type string"}}},
 		"none of a kind": {`{"address": "tcp://x", "qos": 3}`, []core.Diagnostic{{Path: "qos", Message: "is none of the values that it may have", Fix: "use one of 0, 1, 2"}}},

@@ -159,7 +159,7 @@ func (r *run) awaitOpen(ctx context.Context) []Finding {
 // for each subscription that failed.
 func (a *attached) openFindings(err error) []Finding {
 	var out []Finding
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the join itself is looked at
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			out = append(out, a.openFindings(e)...)
 		}

@@ -171,7 +171,7 @@ func TestStartChecksSettingsBySchema(t *testing.T) {
 		"a struct":           {settings{Address: "x", Secret: core.NewSecret("hunter2")}, options{"g"}, nil},
 		"a map":              {map[string]any{"address": "x", "secret": "hunter2"}, map[string]any{"group": "g"}, nil},
 		"nothing is given":   {nil, nil, []string{": settings.address", "orders: options.group"}},
-		"an unknown field":   {map[string]any{"address": "x", "adress": "y"}, options{"g"}, []string{": settings.adress"}},
+		"an unknown field":   {map[string]any{"address": "x", "adddress": "y"}, options{"g"}, []string{": settings.adddress"}},
 		"out of range":       {settings{Address: "x", QoS: 3}, options{"g"}, []string{": settings.qos"}},
 		"of another type":    {map[string]any{"address": "x", "qos": "hunter2"}, options{"g"}, []string{": settings.qos"}},
 		"no settings at all": {func() {}, options{"g"}, []string{": settings"}},

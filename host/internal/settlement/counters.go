@@ -12,6 +12,7 @@ type State struct {
 	Fault      *core.Fault // nil = there is nothing more
 	CaughtUp   bool        // all there is has been delivered
 	InWork     uint64
+	Position   string // of the newest delivery received, "" = unknown
 }
 
 // Counters count a lane's deliveries. Each delivery is in exactly one of

@@ -102,7 +102,7 @@ func (g *generation) deliver(d *frame.Deliveries) error {
 		return nil
 	}
 	d.Retain(n - 1)
-	l, now := g.l, time.Now()
+	l, now, position := g.l, time.Now(), d.Items[n-1].Position
 	l.mu.Lock()
 	for i := range d.Items {
 		if g.lost || l.closed {
@@ -116,6 +116,7 @@ func (g *generation) deliver(d *frame.Deliveries) error {
 			return err
 		}
 	}
+	l.position = append(l.position[:0], position...)
 	l.mu.Unlock()
 	signal(l.work)
 	return nil
@@ -248,11 +249,15 @@ func (g *generation) finish(err error) {
 	if lost {
 		return
 	}
+	if orderly {
+		g.lose(nil)
+		return
+	}
 	if errors.Is(err, io.EOF) {
 		err = &link.LostError{Cause: io.ErrUnexpectedEOF}
 	}
 	g.lose(err)
-	if !orderly && l.o.Broken != nil {
+	if l.o.Broken != nil {
 		l.o.Broken(g.a.Number, err)
 	}
 }

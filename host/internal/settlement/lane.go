@@ -73,6 +73,7 @@ type Lane struct {
 	ended    bool
 	endFault *core.Fault
 	caughtUp bool
+	position []byte        // of the newest delivery
 	bell     chan struct{} // closed at the next change; nil = nobody waits
 
 	work    chan struct{} // the queue has something, or the lane is closed
@@ -180,7 +181,7 @@ func (l *Lane) window(profiles []core.Capabilities) frame.Credit {
 func (l *Lane) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := State{Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp, InWork: l.counts.inWork()}
+	s := State{Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp, InWork: l.counts.inWork(), Position: string(l.position)}
 	if l.now != nil {
 		s.Attached, s.Generation = true, l.now.a.Number
 	}

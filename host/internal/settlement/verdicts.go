@@ -19,6 +19,9 @@ func (g *generation) grant() {
 // decide queues a verdict. A verdict like the last one queued, about the next
 // delivery, joins its run. l.mu is held.
 func (g *generation) decide(r frame.VerdictRun) {
+	if r.Kind == core.VerdictRequeue {
+		g.l.caughtUp = false // it comes back
+	}
 	if n := len(g.runs); n > 0 {
 		last := &g.runs[n-1]
 		if last.First+last.Count == r.First && last.Kind == r.Kind && last.Delay == r.Delay &&

@@ -176,7 +176,12 @@ func (g *generation) lose(cause error) {
 	}
 	g.lost = true
 	if l.now == g {
-		l.now = nil
+		l.now, l.caughtUp = nil, false
+		if cause != nil && g.acks() {
+			// Verdicts may have been on their way: what they were about returns, and
+			// the next generation has to read it.
+			l.ended, l.endFault = false, nil
+		}
 	}
 	for f := g.live; f != nil; {
 		next := f.next
@@ -204,6 +209,16 @@ func (g *generation) lose(cause error) {
 		n.s.voided(n.life, n.v)
 	}
 	l.changed()
+}
+
+// acks reports whether any of its deliveries can be acked.
+func (g *generation) acks() bool {
+	for i := range g.a.Profiles {
+		if g.a.Profiles[i].Ack != core.AckNone {
+			return true
+		}
+	}
+	return false
 }
 
 // statusText is the protocol's word for a status.

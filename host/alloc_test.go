@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"testing"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
+)
+
+// TestRawHandlersDoNotAllocate holds what the host adds to the engine for an
+// ack of a raw handler at nothing.
+func TestRawHandlersDoNotAllocate(t *testing.T) {
+	for name, handle := range map[string]settlement.Handler{
+		"bytes": (&runner[[]byte]{handler: func(_ context.Context, m *Message[[]byte]) error {
+			_ = m.Value[0]
+			return nil
+		}}).handle,
+		"messages": (&runner[core.Message]{handler: func(_ context.Context, m *Message[core.Message]) error {
+			_ = m.Value.Name
+			return nil
+		}}).handle,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &settlement.Delivery{Message: core.Message{
+				Name: "orders", Payload: []byte("payload"), Headers: core.Headers{{Name: "a", Value: []byte("b")}},
+			}, Number: 1}
+			ctx := t.Context()
+			if got := testing.AllocsPerRun(1000, func() { handle(ctx, d) }); got != 0 {
+				t.Errorf("%v allocations a delivery, want none", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host_test
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/memory"
+	"github.com/longshore-go/longshore/internal/memory/settings"
+)
+
+// The allowed growth between two marks of L-12.
+const (
+	moreGoroutines  = 5
+	moreDescriptors = 3
+	moreHeap        = 2 << 20
+)
+
+// held is what a process holds.
+type held struct {
+	goroutines, descriptors int
+	heap                    uint64
+}
+
+func holding(t *testing.T) held {
+	t.Helper()
+	runtime.GC()
+	runtime.GC() // what finalizers and pools let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	fds, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held{runtime.NumGoroutine(), len(fds), m.HeapAlloc}
+}
+
+// TestRestartsLeakNothing is L-12 for the whole host: after 300 restarts it
+// holds what it held after 50.
+func TestRestartsLeakNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes its time")
+	}
+	b := newBench(t)
+	s := newService(host.WithRestartBackoff(time.Millisecond, time.Millisecond), host.WithBreaker(1000, time.Hour))
+	in := b.attach(s.Host, "mem", b.Settings.With("orders", settings.KindA()))
+	host.Handle(in.Subscription("orders"), acks, host.MaxAttempts(3), host.DeadLetterTo(in.To("graves")))
+	s.serve(t)
+	var at50 held
+	for n := 1; n <= 300; n++ {
+		b.Publish("orders", memory.Text("one"))
+		b.must(t, b.WaitSettled(t.Context(), "orders", n))
+		c, err := b.Client(t.Context(), "mem")
+		b.must(t, err)
+		b.must(t, c.Kill())
+		if n == 50 {
+			eventually(t, "the host is up again", s.Ready)
+			at50 = holding(t)
+		}
+	}
+	eventually(t, "the host is up again", s.Ready)
+	var at300 held
+	// Goroutines of the last restart may take a moment to end.
+	eventually(t, "goroutines and descriptors are as before", func() bool {
+		at300 = holding(t)
+		return at300.goroutines <= at50.goroutines+moreGoroutines && at300.descriptors <= at50.descriptors+moreDescriptors
+	})
+	t.Logf("after 50 restarts: %+v; after 300: %+v", at50, at300)
+	// The log that the test itself keeps grows as well.
+	if kept := uint64(len(s.log.text())); at300.heap > at50.heap+moreHeap+2*kept {
+		t.Errorf("the heap grew from %d to %d", at50.heap, at300.heap)
+	}
+	s.stop()
+	if err := s.result(t); err != nil {
+		t.Error(err)
+	}
+	b.nothingLeft(t)
+}
