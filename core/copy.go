@@ -35,8 +35,8 @@ func (d *draft) forget(t Target) Step {
 // original is settled. delay is what the destination itself waits, held how
 // long the delivery will have been held by then. With a journal a copy that
 // only this process would read is stored first.
-func (d *draft) publish(t Target, delay, held time.Duration, store bool) {
-	store = store && d.c.Journal && d.c.route(t).Caps.Retains == RetainProcess
+func (d *draft) publish(t Target, delay, held time.Duration) {
+	store := d.c.Journal && d.c.route(t).Caps.Retains == RetainProcess
 	if store {
 		i := d.add(d.step(ActStore, t, delay))
 		d.plan.Steps[i].Else = i + 1

@@ -126,7 +126,7 @@ func (d *draft) deadLetter() {
 		d.refuse()
 		return
 	}
-	d.publish(TargetDead, 0, d.c.Held, true)
+	d.publish(TargetDead, 0, d.c.Held)
 }
 
 // refuse drops a delivery whose destination nothing can carry.
@@ -176,12 +176,12 @@ func (d *draft) later(wait time.Duration) {
 	case to.State == RouteRefused:
 		d.refuse()
 	case wait == 0:
-		d.publish(TargetRetry, 0, c.Held, true)
+		d.publish(TargetRetry, 0, c.Held)
 	case wait < to.Caps.MaxDelay:
-		d.publish(TargetRetry, wait, c.Held, true)
+		d.publish(TargetRetry, wait, c.Held)
 	case c.Full:
 		if held, ok := d.holdForCopy(wait); ok {
-			d.publish(TargetRetry, 0, held, true)
+			d.publish(TargetRetry, 0, held)
 		}
 	case c.Journal:
 		d.storeAndWait(wait)

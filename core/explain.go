@@ -307,11 +307,11 @@ func failures(plan *Plan, path Path, names Names) []RowFailure {
 			}
 			return ResultDone
 		}, nil)
-		then := Path(walk[i+1:]).Text(names)
+		then := walk[i+1:].Text(names)
 		if len(walk) == i+1 {
 			then = "nothing more"
 		}
-		out = append(out, RowFailure{If: Path(walk[i : i+1]).Text(names), Then: then})
+		out = append(out, RowFailure{If: walk[i : i+1].Text(names), Then: then})
 	}
 	return out
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/longshore-go/longshore/core"
 )
 
@@ -91,79 +89,6 @@ var complaints = sync.OnceValue(func() map[string]string {
 	found[""] = fmt.Sprintf("%d capability sets, %d plans, %d of them different, %d paths", len(validSets()), plans, len(seen), paths)
 	return found
 })
-
-// What the walk does not vary is drawn: limits, delays, counts, causes, routes.
-func TestPropertiesOfDrawnCases(t *testing.T) {
-	sets := validSets()
-	rapid.Check(t, func(t *rapid.T) {
-		delay := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Map(rapid.Int64Range(1, int64(2*time.Hour)), func(n int64) time.Duration { return time.Duration(n) }))
-		caps := rapid.SampledFrom(sets).Draw(t, "capabilities")
-		caps.Durable = true // what the walk's checks take for granted
-		if caps.MaxDelay > 0 {
-			caps.MaxDelay = delay.Draw(t, "MaxDelay") + 1
-		}
-		if caps.MaxHold > 0 {
-			caps.MaxHold = delay.Draw(t, "MaxHold") + 1
-		}
-		route := rapid.Custom(func(t *rapid.T) core.Route {
-			r := core.Route{
-				State:    core.RouteState(rapid.IntRange(0, 2).Draw(t, "state")),
-				Restarts: true,
-				Own:      rapid.Bool().Draw(t, "own"),
-				Caps: core.Publishing{
-					Confirms: core.ConfirmStored,
-					Retains:  core.Retention(rapid.IntRange(1, 2).Draw(t, "retains")),
-					MaxDelay: delay.Draw(t, "destination delays"),
-					Dedups:   rapid.Bool().Draw(t, "dedups"),
-				},
-			}
-			return r
-		})
-		s := &situation{
-			policy: core.Policy{
-				MaxAttempts: rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "cap"),
-				DeadLetter:  rapid.Bool().Draw(t, "dead letter"),
-				Backoff:     rapid.Bool().Draw(t, "backoff"),
-			},
-			c: core.Case{
-				Source: caps, Retry: route.Draw(t, "retry"), Dead: deadRoute,
-				Outcome: core.Outcome{
-					Kind:  core.OutcomeKind(rapid.IntRange(0, int(core.OutcomeFailFast)).Draw(t, "kind")),
-					Cause: core.Cause(rapid.IntRange(0, int(core.CauseReplyFailed)).Draw(t, "cause")),
-					After: delay.Draw(t, "after"),
-				},
-				Floor:   delay.Draw(t, "floor"),
-				Journal: rapid.Bool().Draw(t, "journal"),
-				Full:    rapid.Bool().Draw(t, "full"),
-			},
-		}
-		if caps.MaxHold > 0 {
-			s.c.Held = time.Duration(rapid.Int64Range(0, int64(caps.MaxHold)-1).Draw(t, "held"))
-		}
-		if rapid.Bool().Draw(t, "gone") {
-			s.c.Void = core.VoidGone
-		}
-		s.c.Attempt.Copies = rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64()).Draw(t, "copies")
-		if caps.Counts == core.CountNative {
-			s.c.Attempt.Native = rapid.Uint32().Draw(t, "native")
-		}
-		core.Decide(&s.policy, &s.c, &s.plan)
-		s.capped = s.plan.Notes&core.NoteCap != 0
-		for _, p := range properties {
-			if p.onPlan != nil {
-				if why := p.onPlan(s); why != "" {
-					t.Fatalf("%s: %s\n%s", p.name, why, s)
-				}
-				continue
-			}
-			everyPath(&s.plan, func(path core.Path) {
-				if why := p.onPath(s, path); why != "" {
-					t.Fatalf("%s: %s\non the path %s\n%s", p.name, why, path, s)
-				}
-			})
-		}
-	})
-}
 
 // No plan is longer than there is room for, whatever opens it.
 func TestPropertyPlansFit(t *testing.T) {
@@ -427,38 +352,6 @@ func wellFormed(s *situation) string {
 	return ""
 }
 
-// Fate before the first step is what Unsettled says.
-func TestPropertyFateBeforeTheFirstStep(t *testing.T) { report(t, "fate before the first step") }
-
-func fateBeforeTheFirstStep(s *situation, path core.Path) string {
-	if s.c.Void != core.VoidLive {
-		return ""
-	}
-	o := s.c.Outcome.Kind
-	more := o != core.OutcomeAck && o != core.OutcomeDrop
-	if has(path, core.LogCapReject, core.LogRefused) || o == core.OutcomeDeadLetter && !s.policy.DeadLetter && !s.capped {
-		more = false
-	}
-	if s.plan.Notes&core.NoteOverCap != 0 {
-		more = s.policy.DeadLetter
-	}
-	want := core.EndingKept
-	switch lost := s.c.Source.Unsettled == core.UnsettledLost; {
-	case lost && more:
-		want = core.EndingLost
-	case lost:
-		want = core.EndingDone
-	case !more:
-		want = core.EndingDoubled
-	}
-	for _, dies := range []core.Party{core.PartyHost, core.PartySourcePlugin, core.PartySourceBroker} {
-		if got := core.Fate(path, 0, dies, &s.c); got != want {
-			return fmt.Sprintf("fate if %s dies is %s, want %s", dies, got, want)
-		}
-	}
-	return ""
-}
-
 // An empty policy and any outcome but retry after publishes nothing.
 func TestPropertyEmptyPolicyPublishesNothing(t *testing.T) {
 	report(t, "empty policy publishes nothing")
@@ -513,114 +406,6 @@ func linesAreNotRepeated(s *situation, path core.Path) string {
 	}
 	if seen[core.LogUnsettled] > 0 && (seen[core.LogDecode] > 0 || s.capped) {
 		return "L-UNS is not for a delivery that was undecodable or at the cap"
-	}
-	return ""
-}
-
-// A row does not stay behind: it is removed, becomes a parked one, goes with
-// the copy's own delivery, or waits for the next run.
-func TestPropertyRowsDoNotStay(t *testing.T) { report(t, "rows do not stay") }
-
-func rowsDoNotStay(s *situation, path core.Path) string {
-	row, out := false, false
-	for _, d := range path {
-		ok := d.Result == core.ResultDone
-		switch d.Step.Do {
-		case core.ActStore:
-			row = ok
-		case core.ActPublish, core.ActPublishLater:
-			out = out || ok || d.Result == core.ResultUnknown && !d.Step.Again
-		case core.ActForget:
-			if !row {
-				return "a row is removed that was not stored"
-			}
-			row = false
-		case core.ActPark:
-			row = false // or it waits for the next run
-		case core.ActForgetLater:
-			if !out {
-				return "a row waits for a copy that is not out"
-			}
-			row = false
-		default:
-		}
-	}
-	if len(path) == 0 {
-		return ""
-	}
-	last := path[len(path)-1]
-	if row && last.Result != core.ResultCut && !(last.Step.Code == core.LogDouble && s.retainsProcess(path)) {
-		return "the row stays"
-	}
-	return ""
-}
-
-// stored reports whether the journal took the copy.
-func stored(path core.Path) bool {
-	for _, d := range path {
-		if d.Step.Do == core.ActStore && d.Result == core.ResultDone {
-			return true
-		}
-	}
-	return false
-}
-
-// retainsProcess reports whether the copy goes where only this process reads.
-func (s *situation) retainsProcess(path core.Path) bool {
-	for _, d := range path {
-		if d.Step.To == core.TargetRetry {
-			return s.c.Retry.Caps.Retains == core.RetainProcess
-		}
-	}
-	return false
-}
-
-// Where the source brings back what is unsettled, whoever dies after whatever
-// step loses nothing, unless the plan says so by its note or a line, or the
-// destination promises too little.
-func TestPropertyNothingIsLostByADeath(t *testing.T) { report(t, "nothing is lost by a death") }
-
-func nothingIsLostByADeath(s *situation, path core.Path) string {
-	parties := []core.Party{core.PartyNobody, core.PartyHost, core.PartySourcePlugin, core.PartySourceBroker, core.PartyTargetPlugin, core.PartyTargetBroker}
-	src := &s.c.Source
-	weak := s.c.Retry.Caps.Retains == core.RetainProcess && !stored(path)
-	if src.Unsettled == core.UnsettledLost || weak || s.c.Void == core.VoidGone || s.plan.Notes&core.NoteWindow != 0 {
-		return ""
-	}
-	// What the destination's end leads to stands in the plan.
-	lastRung := slices.ContainsFunc(s.plan.Steps[:], func(st core.Step) bool { return st.Code == core.LogLost })
-	for done := range len(path) + 1 {
-		said := has(path[:done], core.LogLost, core.LogUnsettled, core.LogDelay, core.LogDecode) || cutShort(path) || has(path, core.LogLost)
-		gone := false
-		for _, d := range path[:done] {
-			gone = gone || d.Result == core.ResultStaleGone
-		}
-		for _, dies := range parties {
-			end := core.Fate(path, done, dies, &s.c)
-			if end == 0 {
-				return fmt.Sprintf("no ending if %s dies after %d steps", dies, done)
-			}
-			target := dies == core.PartyTargetPlugin && lastRung
-			if end&core.EndingLost != 0 && !said && !gone && !target {
-				return fmt.Sprintf("lost if %s dies after %d steps", dies, done)
-			}
-		}
-	}
-	return ""
-}
-
-// Where nothing fails and nobody dies, nothing is doubled, and what wants no
-// more is done.
-func TestPropertyNothingIsDoubledInPeace(t *testing.T) { report(t, "nothing is doubled in peace") }
-
-func nothingIsDoubledInPeace(s *situation) string {
-	path := s.plan.Path(func(core.Step) core.Result { return core.ResultDone }, nil)
-	end := core.Fate(path, len(path), core.PartyNobody, &s.c)
-	switch o := s.c.Outcome.Kind; {
-	case end&core.EndingDoubled != 0:
-		return "it is doubled"
-	case (o == core.OutcomeAck || o == core.OutcomeDrop) && !s.capped && end != core.EndingDone:
-		return "it ends " + end.String()
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ package core
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 )
@@ -36,7 +37,7 @@ func (s Secret) String() string {
 func (s Secret) GoString() string { return s.String() }
 
 // Format writes what String returns, whatever the verb.
-func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // LogValue returns what String returns.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -194,7 +194,8 @@ func (g *grid) text(b *bytes.Buffer) {
 	var cells bytes.Buffer
 	w := tabwriter.NewWriter(&cells, 0, 0, 2, ' ', 0)
 	write := func(line []string) {
-		fmt.Fprintf(w, "  %s\n", strings.Join(line, "\t"))
+		// The buffer behind it takes everything.
+		_, _ = fmt.Fprintf(w, "  %s\n", strings.Join(line, "\t"))
 	}
 	if g.head != nil {
 		write(g.head)
@@ -202,7 +203,6 @@ func (g *grid) text(b *bytes.Buffer) {
 	for _, l := range g.lines {
 		write(l)
 	}
-	// A buffer takes everything.
 	_ = w.Flush()
 	for line := range strings.Lines(cells.String()) {
 		b.WriteString(strings.TrimRight(line, " \n"))

@@ -319,10 +319,10 @@ func (r Row) attempts(label string) ([]attempt, error) {
 		}
 		return returns(r, from), nil
 	}
-	switch {
-	case label == "no identity":
+	switch label {
+	case "no identity":
 		return []attempt{{name: label, number: 1, floor: core.Floor(2)}}, nil
-	case label == "again":
+	case "again":
 		return returns(r, 2), nil
 	}
 	if n, err := strconv.ParseUint(label, 10, 64); err == nil {
