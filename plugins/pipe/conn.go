@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+)
+
+// conn is the connected endpoint.
+type conn struct {
+	endpoint *endpoint
+	log      *slog.Logger
+	intake   *intake
+	writer   *writer
+
+	mu   sync.Mutex
+	link func(pluginapi.LinkState)
+	down string // why, "" = up
+}
+
+// Subscribe opens a key.
+func (c *conn) Subscribe(_ context.Context, r pluginapi.Registration) (pluginapi.Subscription, error) {
+	if !validKey(r.Name) {
+		return nil, keyFault("subscribe", r.Name)
+	}
+	return c.intake.subscribe(c, r.Name)
+}
+
+// Publish prints messages in order, or brings them back to a subscription. A
+// receipt is confirmed when the line's last byte is with the operating system,
+// or its looped copy in the subscription's stream.
+func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
+	for i := range msgs {
+		m := &msgs[i]
+		answer := func(r pluginapi.Receipt) { done(i, r) }
+		looped, f := false, c.refuses(m)
+		if f == nil && c.endpoint.settings.Loopback {
+			looped, f = c.intake.loop(m.Message, m.Purpose, answer)
+		}
+		switch {
+		case f != nil:
+			answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
+		case !looped:
+			c.print(m, answer)
+		}
+	}
+}
+
+// refuses says why a message can neither be printed nor come back.
+func (c *conn) refuses(m *pluginapi.Outgoing) *core.Fault {
+	switch {
+	case !validKey(m.Message.Name):
+		return keyFault("publish", m.Message.Name)
+	case m.DeliverAfter > 0:
+		return refusal(core.FaultUnsupported, "publish under %s: a pipe delivers nothing later", m.Message.Name)
+	case len(m.Message.Headers) > MaxHeaders:
+		return refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", m.Message.Name, len(m.Message.Headers), MaxHeaders)
+	case messageBytes(&m.Message) > MaxMessage:
+		return refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d",
+			m.Message.Name, messageBytes(&m.Message), MaxMessage)
+	}
+	return nil
+}
+
+// messageBytes is what a message counts against limits.
+func messageBytes(m *core.Message) int {
+	n := len(m.Payload)
+	for i := range m.Headers {
+		n += len(m.Headers[i].Name) + len(m.Headers[i].Value)
+	}
+	return n
+}
+
+// print hands a message to the writer.
+func (c *conn) print(m *pluginapi.Outgoing, answer func(pluginapi.Receipt)) {
+	if f := c.writer.put(m.Message, m.Purpose, answer); f != nil {
+		answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
+	}
+}
+
+// broken ends the intake when nothing can be printed any more.
+func (c *conn) broken(f *core.Fault) {
+	c.intake.fail(f)
+	c.mu.Lock()
+	c.down = f.Message
+	link := c.link
+	c.mu.Unlock()
+	if link != nil {
+		link(pluginapi.LinkState{Reason: f.Message})
+	}
+}
+
+// ReportLink reports the loss of the output.
+func (c *conn) ReportLink(report func(pluginapi.LinkState)) {
+	c.mu.Lock()
+	c.link = report
+	down := c.down
+	c.mu.Unlock()
+	report(pluginapi.LinkState{Up: down == "", Reason: down})
+}
+
+// Close stops reading and prints what was accepted, as long as ctx allows.
+func (c *conn) Close(ctx context.Context) ([]byte, error) {
+	return nil, errors.Join(c.intake.close(ctx), c.writer.close(ctx))
+}
