@@ -102,7 +102,7 @@ func listen(t Transport, args []string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	defer lis.Close()
+	defer func() { _ = lis.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = lis.Close() })()
 
 	fmt.Fprintf(os.Stderr, "serving transport %s; give a host this, and end with Ctrl-C:\n", d.spec.Name)
@@ -140,7 +140,7 @@ func serveConn(ctx context.Context, t Transport, conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	defer stdio.Close()
+	defer func() { _ = stdio.Close() }()
 	level := new(slog.LevelVar)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	s := newServer(t, serverOptions{Logger: log, Level: level, Stdio: stdio})

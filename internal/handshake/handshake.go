@@ -6,8 +6,9 @@
 package handshake
 
 const (
-	// CookieKey and CookieValue tell a plugin that a host started it.
-	CookieKey   = "LONGSHORE_PLUGIN"
+	// CookieKey is the variable by which a plugin knows that a host started it.
+	CookieKey = "LONGSHORE_PLUGIN"
+	// CookieValue is its value.
 	CookieValue = "6c6f6e6773686f7265"
 
 	// Version is the protocol version; it stands for the proto package

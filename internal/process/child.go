@@ -112,19 +112,19 @@ func descriptors(stdio *Stdio) (files []uintptr, ours *pipes, theirs fds, err er
 	if err != nil {
 		return nil, ours, theirs, err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	ours.leash = leash
 	stdout, out, err := os.Pipe()
 	if err != nil {
 		return nil, ours, theirs, err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	ours.stdout = stdout
 	stderr, errs, err := os.Pipe()
 	if err != nil {
 		return nil, ours, theirs, err
 	}
-	defer errs.Close()
+	defer func() { _ = errs.Close() }()
 	ours.stderr = stderr
 
 	for _, f := range []*os.File{in, out, errs} {
@@ -213,7 +213,7 @@ func (c *child) kill() {
 func (c *child) byItself() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.reaped && !(c.killed && c.exit.Signal == unix.SIGKILL)
+	return c.reaped && (!c.killed || c.exit.Signal != unix.SIGKILL)
 }
 
 // result is how the process ended; valid once done is closed.

@@ -58,20 +58,20 @@ func format(path string) (reason, fix string) {
 	const rebuild = "install the plugin that is built for this system"
 	here := runtime.GOOS + "/" + runtime.GOARCH
 	if f, err := elf.Open(path); err == nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		machine := strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
 		return fmt.Sprintf("it is an ELF binary for %s (%s), and this is %s", machine, f.Class, here), rebuild
 	}
 	if f, err := macho.Open(path); err == nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		return fmt.Sprintf("it is a Mach-O binary for %s, and this is %s", f.Cpu, here), rebuild
 	}
 	if f, err := macho.OpenFat(path); err == nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		return fmt.Sprintf("it is a Mach-O binary, and this is %s", here), rebuild
 	}
 	if f, err := pe.Open(path); err == nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		return fmt.Sprintf("it is a Windows binary, and this is %s", here), rebuild
 	}
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
@@ -84,7 +84,7 @@ func format(path string) (reason, fix string) {
 func interpreter(path string) string {
 	const unknown = "(unknown)"
 	if f, err := elf.Open(path); err == nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		for _, p := range f.Progs {
 			if p.Type != elf.PT_INTERP {
 				continue
@@ -100,7 +100,7 @@ func interpreter(path string) string {
 	if err != nil {
 		return unknown
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	line, _ := bufio.NewReader(io.LimitReader(f, unix.PathMax)).ReadString('\n')
 	line, ok := strings.CutPrefix(line, "#!")
 	if fields := strings.Fields(line); ok && len(fields) > 0 {

@@ -42,19 +42,24 @@ func (e *LocateError) Error() string {
 	return fmt.Sprintf("locate plugin %s: %s; %s", e.Name, e.looked(), e.Fix())
 }
 
+// looked names the places; folders of one origin with one reason stand together.
 func (e *LocateError) looked() string {
-	var b strings.Builder
-	for i, p := range e.Places {
-		if i > 0 {
-			b.WriteString(", ")
+	var groups []string
+	for i := 0; i < len(e.Places); {
+		p := e.Places[i]
+		var folders []string
+		for ; i < len(e.Places) && e.Places[i].Origin == p.Origin && e.Places[i].Reason == p.Reason; i++ {
+			if e.Places[i].Path != "" {
+				folders = append(folders, filepath.Dir(e.Places[i].Path))
+			}
 		}
-		if p.Path == "" {
-			fmt.Fprintf(&b, "%s: %s", p.Origin, p.Reason)
-		} else {
-			fmt.Fprintf(&b, "%s (%s): %s", p.Path, p.Origin, p.Reason)
+		where := p.Origin
+		if len(folders) > 0 {
+			where += " (" + strings.Join(folders, ", ") + ")"
 		}
+		groups = append(groups, where+": "+p.Reason)
 	}
-	return b.String()
+	return strings.Join(groups, "; ")
 }
 
 // Fix says what to do.
@@ -157,13 +162,15 @@ func Folders() []Folder {
 
 	// An empty or relative entry would mean the working directory, which
 	// anybody may have filled.
-	path := filepath.SplitList(os.Getenv("PATH"))
-	path = slices.DeleteFunc(path, func(dir string) bool { return !filepath.IsAbs(dir) })
+	var path []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) && !slices.Contains(path, filepath.Clean(dir)) {
+			path = append(path, filepath.Clean(dir))
+			add("PATH", filepath.Clean(dir), "")
+		}
+	}
 	if len(path) == 0 {
 		add("PATH", "", "names no folder")
-	}
-	for _, dir := range path {
-		add("PATH", dir, "")
 	}
 	return list
 }

@@ -213,8 +213,8 @@ func TestLocateOrder(t *testing.T) {
 	if diff := cmp.Diff(places, looked); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
-	for _, place := range append(places, handshake.EnvPluginDir) {
-		if !strings.Contains(err.Error(), place) {
+	for _, place := range looked {
+		if !strings.Contains(err.Error(), filepath.Dir(place)) {
 			t.Errorf("%s is not named in %v", place, err)
 		}
 	}

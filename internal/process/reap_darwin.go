@@ -16,7 +16,7 @@ func waitDead(pid int) bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(queue)
+	defer func() { _ = unix.Close(queue) }()
 	unix.CloseOnExec(queue)
 	watch := []unix.Kevent_t{{
 		Ident: uint64(pid), Filter: unix.EVFILT_PROC,

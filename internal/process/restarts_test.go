@@ -61,10 +61,10 @@ func TestRestartsLeaveNothing(t *testing.T) {
 		return p, nil
 	}, RestartPolicy{First: time.Millisecond, Max: time.Millisecond, Crashes: 1000}, Hooks{
 		Up: func(_ context.Context, g Generation) error {
-			switch n := ups.Add(1); {
-			case n == early:
+			switch ups.Add(1) {
+			case early:
 				before = measure(t)
-			case n == late:
+			case late:
 				after = measure(t)
 				cancel()
 				return nil

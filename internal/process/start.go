@@ -54,7 +54,11 @@ func Start(ctx context.Context, generation uint64, o Options) (*Process, error) 
 
 // logger is the logger of one generation.
 func (o Options) logger(generation uint64, pid int) *slog.Logger {
-	return o.Logger.With("plugin", o.Name, "endpoint", o.Endpoint, "generation", generation, "pid", pid)
+	log := o.Logger.With("plugin", o.Name)
+	if o.Endpoint != "" {
+		log = log.With("endpoint", o.Endpoint)
+	}
+	return log.With("generation", generation, "pid", pid)
 }
 
 // find locates and checks the file.

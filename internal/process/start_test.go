@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-go/longshore/internal/frame"
 	"github.com/longshore-go/longshore/internal/handshake"
 	"github.com/longshore-go/longshore/internal/testplugin/control"
 	"github.com/longshore-go/longshore/internal/transportpb"
@@ -312,9 +313,7 @@ func TestEndByForce(t *testing.T) {
 		o := mode(t, "")
 		o.EndLimit = 200 * time.Millisecond
 		p := start(t, o)
-		if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		suspend(t, p.PID())
 		if err := p.End(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -324,9 +323,7 @@ func TestEndByForce(t *testing.T) {
 	})
 	t.Run("impatient", func(t *testing.T) {
 		p := start(t, mode(t, ""))
-		if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		suspend(t, p.PID())
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
@@ -351,6 +348,49 @@ func TestEndByForce(t *testing.T) {
 			t.Errorf("took %v, %v", took, p.Exit())
 		}
 	})
+}
+
+// TG-1: the limit is the protocol's in both directions, not gRPC's 4 MiB.
+func TestLargeMessages(t *testing.T) {
+	p := start(t, mode(t, "large"))
+	configure(t, p)
+	if _, err := p.Link().Connect(t.Context(), &transportpb.ConnectRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{3 << 20, 5 << 20, frame.MaxPayload - 100} {
+		r, err := p.Link().Request(t.Context(), &transportpb.RequestRequest{
+			Outgoing: &transportpb.Outgoing{Id: 1, Name: "echo", Payload: make([]byte, size)}, Timeout: int64(time.Minute),
+		})
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		if got := len(r.GetReply().GetPayload()); got != size {
+			t.Errorf("got %d bytes, want %d", got, size)
+		}
+	}
+}
+
+// BenchmarkStart is a start until Describe is answered, and the end.
+func BenchmarkStart(b *testing.B) {
+	o := Options{Name: "test", Path: pluginPath()}
+	for b.Loop() {
+		p, err := Start(b.Context(), 1, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := p.End(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// suspend stops a process and waits until it is.
+func suspend(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the process is stopped", func() bool { return state(pid) == "T" })
 }
 
 // L-13: a plugin sees the allow-list, what is passed on by name, and what the

@@ -74,11 +74,11 @@ func (s *Supervisor) First() <-chan struct{} { return s.first }
 func (s *Supervisor) Run(ctx context.Context) error {
 	for n := uint64(1); ; n++ {
 		began := time.Now()
-		lost, err := s.live(ctx, n)
-		if err != nil || lost == nil {
-			return err
-		}
-		if lost.never && n == 1 && !s.breaker.policy.Optional {
+		lost := s.live(ctx, n)
+		switch {
+		case lost == nil:
+			return nil
+		case lost.final, lost.unborn && n == 1 && !s.breaker.policy.Optional:
 			return lost.cause
 		}
 		pause, crash := s.breaker.crash(began, time.Now(), lost)
@@ -98,21 +98,21 @@ func (s *Supervisor) Run(ctx context.Context) error {
 type loss struct {
 	cause  error
 	stderr []string
-	never  bool // it did not start
+	unborn bool // it did not start
+	final  bool // no other generation would mend it
 }
 
-// live lives one generation. nil, nil is the end of ctx; an error is one that
-// no other generation would mend.
-func (s *Supervisor) live(ctx context.Context, n uint64) (*loss, error) {
+// live lives one generation. nil is the end of ctx.
+func (s *Supervisor) live(ctx context.Context, n uint64) *loss {
 	if ctx.Err() != nil {
-		return nil, nil
+		return nil
 	}
 	g, err := s.start(ctx, n)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, nil
-		}
-		return &loss{cause: err, never: true}, nil
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // stopped while it started
+	case err != nil:
+		return &loss{cause: err, unborn: true}
 	}
 	if g.Description().GetRestart() == transportpb.RestartMode_RESTART_MODE_NEVER {
 		s.breaker.policy.Never = true
@@ -127,13 +127,13 @@ func (s *Supervisor) live(ctx context.Context, n uint64) (*loss, error) {
 		select {
 		case <-ctx.Done():
 			_ = g.End(context.WithoutCancel(ctx)) // logged by the generation
-			return nil, nil
+			return nil
 		case <-w.news:
 			s.report(g, w)
 		case <-g.Done():
-			return s.down(ctx, g, w), nil
+			return s.down(ctx, g, w)
 		case <-w.lost:
-			return s.down(ctx, g, w), nil
+			return s.down(ctx, g, w)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (s *Supervisor) up(ctx context.Context, g Generation, w *watch) error {
 }
 
 // refuse ends a generation whose Up failed.
-func (s *Supervisor) refuse(ctx context.Context, g Generation, w *watch, err error) (*loss, error) {
+func (s *Supervisor) refuse(ctx context.Context, g Generation, w *watch, err error) *loss {
 	s.resume(g, w)
 	var fault *core.Fault
 	isFault := errors.As(err, &fault)
@@ -175,13 +175,13 @@ func (s *Supervisor) refuse(ctx context.Context, g Generation, w *watch, err err
 	_ = g.End(context.WithoutCancel(ctx))
 	switch {
 	case isFault && !fault.Transient:
-		return nil, err
+		return &loss{cause: err, final: true}
 	case ctx.Err() != nil:
-		return nil, nil
+		return nil
 	case died:
 		err = &link.LostError{Cause: exitError(g)}
 	}
-	return &loss{cause: err, stderr: g.Stderr()}, nil
+	return &loss{cause: err, stderr: g.Stderr()}
 }
 
 // down ends a generation that was up.

@@ -38,7 +38,7 @@ func At(step string) {
 	if err != nil {
 		return // the test is over
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "%s %d\n", step, os.Getpid()); err != nil {
 		return
 	}

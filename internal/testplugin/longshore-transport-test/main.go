@@ -26,23 +26,23 @@ func main() {
 	case "silent":
 		select {}
 	case "noise": // a line, as a library's init would print it
-		fmt.Println("Welcome to the banner library")
+		say("Welcome to the banner library\n")
 	case "flood": // without an end of line the handshake is part of it
-		fmt.Print(strings.Repeat("x", 100<<10))
+		say(strings.Repeat("x", 100<<10))
 	case "garbage":
-		fmt.Println(strings.Repeat("no handshake ", 40))
+		say(strings.Repeat("no handshake ", 40) + "\n")
 		select {}
 	case "version":
-		fmt.Println("1|99|unix|/nowhere|grpc")
+		say("1|99|unix|/nowhere|grpc\n")
 		select {}
 	case "core":
-		fmt.Println("7|1|unix|/nowhere|grpc")
+		say("7|1|unix|/nowhere|grpc\n")
 		select {}
 	case "netrpc":
-		fmt.Println("1|1|unix|/nowhere|netrpc")
+		say("1|1|unix|/nowhere|netrpc\n")
 		select {}
 	case "tcp":
-		fmt.Println("1|1|tcp|127.0.0.1:1|grpc")
+		say("1|1|tcp|127.0.0.1:1|grpc\n")
 		select {}
 	case "closes-stdout":
 		_ = syscall.Close(1)
@@ -59,6 +59,9 @@ func main() {
 	pluginapi.Serve(&transport{mode: mode})
 }
 
+// say prints to standard output, which plugins must not.
+func say(text string) { _, _ = os.Stdout.WriteString(text) }
+
 // grandchild starts a child that inherits stdout and stderr and outlives its
 // parent; one that ran away leads a session of its own.
 func grandchild(session bool) {
@@ -74,10 +77,10 @@ func grandchild(session bool) {
 
 // noise prints where nothing may be printed, once the plugin serves.
 func noise() {
-	fmt.Println("printed by fmt")
+	say("printed by fmt\n")
 	fmt.Fprintln(os.Stderr, "printed to stderr")
 	_, _ = syscall.Write(1, []byte("written to descriptor 1\n"))
-	fmt.Println(strings.Repeat("y", 200<<10))
+	say(strings.Repeat("y", 200<<10) + "\n")
 }
 
 // later exits after a while, as a plugin that crashes does.

@@ -43,7 +43,7 @@ func raw(mode string) {
 		os.Exit(1)
 	}
 	control.At("handshake")
-	fmt.Printf("1|1|unix|%s|grpc\n", path)
+	say(fmt.Sprintf("1|1|unix|%s|grpc\n", path))
 	switch mode {
 	case "gone":
 		os.Exit(4)
@@ -51,7 +51,7 @@ func raw(mode string) {
 		conn, err := lis.Accept()
 		if err == nil {
 			control.At("connect")
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 		}
 		select {}
 	case "raw":
@@ -101,7 +101,7 @@ func chatty() {
 
 type chattyPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
-func (chattyPlugin) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
+func (chattyPlugin) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error { //nolint:unparam // go-plugin's signature
 	link.Register(g, chattyServer{pluginapi.NewInstance(&transport{}, nil, nil).Server()})
 	return nil
 }
@@ -115,7 +115,7 @@ type chattyServer struct{ link.Server }
 // Configure prints more than a pipe holds.
 func (s chattyServer) Configure(ctx context.Context, r *transportpb.ConfigureRequest) (*transportpb.ConfigureResponse, error) {
 	for range 100 {
-		fmt.Println(strings.Repeat("z", 4<<10))
+		say(strings.Repeat("z", 4<<10) + "\n")
 	}
 	return s.Server.Configure(ctx, r)
 }

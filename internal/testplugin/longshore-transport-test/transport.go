@@ -35,6 +35,8 @@ func (t *transport) Describe() pluginapi.Spec {
 	switch t.mode {
 	case "other-name":
 		s.Name = "other"
+	case "large":
+		s.Requests = true
 	case "never":
 		s.NeverRestart = true
 	case "panics":
@@ -103,6 +105,11 @@ func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i
 	for i := range msgs {
 		done(i, pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed})
 	}
+}
+
+// Request answers with the request.
+func (c *conn) Request(_ context.Context, m pluginapi.Outgoing) (core.Message, error) {
+	return core.Message{Name: "reply", Payload: m.Message.Payload}, nil
 }
 
 // Close visits the test, and is deaf to its context in one mode.
