@@ -284,7 +284,7 @@ func (b *Broker) finished(c *consumer) {
 		if len(q.ready) > 0 {
 			return
 		}
-		end = end && q.end
+		end = end && q.end && q.account.Queued == 0 // none waits for its time
 		caught = caught && (q.caught || q.end)
 	}
 	switch {

@@ -4,7 +4,6 @@ package memory
 
 import (
 	"context"
-	"sync"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/memory/wire"
@@ -45,7 +44,6 @@ type Pause struct {
 	endpoint string
 	at       Point
 	reached  chan Stopped
-	once     sync.Once
 	waiting  []func() // under the broker's lock
 }
 

@@ -26,6 +26,9 @@ func (b *Broker) settle(p *peer, f *wire.Frame) {
 
 // verdict carries out one verdict, or what a test put in its place.
 func (b *Broker) verdict(c *consumer, it *wire.Item) (uint8, *core.Fault) {
+	if it.Flag {
+		return b.late(c, it), nil
+	}
 	r := c.out[it.ID]
 	if r == nil {
 		return wire.StatusStale, nil
@@ -38,6 +41,22 @@ func (b *Broker) verdict(c *consumer, it *wire.Item) (uint8, *core.Fault) {
 		return uint8(s.Status), s.Fault
 	}
 	return b.apply(c, r, kind, it), nil
+}
+
+// late acks a message that came back and was not delivered again.
+func (b *Broker) late(c *consumer, it *wire.Item) uint8 {
+	if len(it.Position) != 8 {
+		return wire.StatusStale
+	}
+	for _, q := range b.reads(c) {
+		for _, r := range q.records {
+			if r.msg.ID == positionID(it.Position) && r.state == Queued && r.delivery == it.ID {
+				b.finish(r, Acked, "late")
+				return wire.StatusDone
+			}
+		}
+	}
+	return wire.StatusStale
 }
 
 func (b *Broker) apply(c *consumer, r *record, kind core.VerdictKind, it *wire.Item) uint8 {
@@ -132,6 +151,7 @@ func (b *Broker) store(p *peer, q *queue, it *wire.Item, m Message) (unrouted bo
 	}
 	r := b.accept(q, m)
 	switch core.Retention(it.Retain) {
+	case core.RetainTransport:
 	case core.RetainProcess:
 		r.by = p
 	case core.RetainNothing:

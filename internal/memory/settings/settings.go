@@ -48,6 +48,13 @@ type Source struct {
 	// Raw leaves out the helpers of the SDK: acks of a cumulative profile go to the
 	// broker as they come.
 	Raw bool `json:"raw,omitempty" doc:"Without the helpers of the SDK."`
+	// Held makes a delayed requeue of one at once by holding deliveries in the
+	// plugin, MaxHeld at most.
+	Held    bool `json:"held,omitempty" doc:"Delayed requeues by the SDK's Held."`
+	MaxHeld int  `json:"max_held,omitempty" min:"0" doc:"How many it holds, 0 for its default."`
+	// LateAcks makes the broker take an ack of a delivery that became void as long
+	// as its message was not delivered again.
+	LateAcks bool `json:"late_acks,omitempty" doc:"Acks by identity are taken after a void."`
 	// NoIdentity leaves identities off deliveries.
 	NoIdentity bool `json:"no_identity,omitempty" doc:"Deliveries have no identity."`
 	// Refuse and Warn are findings of Inspect.

@@ -39,7 +39,7 @@ func (e *endpoint) Inspect(u pluginapi.Usage) pluginapi.Inspection {
 	for _, r := range u.Registrations {
 		src := e.settings.Source(r.Name)
 		report := pluginapi.RegistrationReport{
-			Profiles: capabilities(r.Name, src.Profiles),
+			Profiles: seen(src, capabilities(r.Name, src.Profiles)),
 			Findings: findings(src.Refuse, src.Warn),
 		}
 		in.Registrations = append(in.Registrations, report)
@@ -68,6 +68,16 @@ func capabilities(name string, ps []settings.Profile) []core.Capabilities {
 	cs := make([]core.Capabilities, len(ps))
 	for i, p := range ps {
 		cs[i], _ = p.Capabilities(name, "")
+	}
+	return cs
+}
+
+// seen is what a host sees of profiles under the helpers of the SDK.
+func seen(src settings.Source, cs []core.Capabilities) []core.Capabilities {
+	if src.Held {
+		for i := range cs {
+			cs[i] = pluginapi.HeldCapabilities(cs[i])
+		}
 	}
 	return cs
 }

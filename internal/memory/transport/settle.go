@@ -127,3 +127,26 @@ func result(it *wire.Item) pluginapi.Result {
 	}
 	return r
 }
+
+// lateSubscription takes acks of deliveries that became void.
+type lateSubscription struct{ *subscription }
+
+// AckLate acks by the message's identity.
+func (s lateSubscription) AckLate(ctx context.Context, handles []any) []pluginapi.Result {
+	results := make([]pluginapi.Result, len(handles))
+	f := &wire.Frame{Kind: wire.Settle, Sub: s.number}
+	for i, h := range handles {
+		results[i].Status = pluginapi.ResultStale
+		if d, ok := h.(*delivery); ok {
+			f.Items = append(f.Items, wire.Item{ID: d.id, Kind: uint8(core.VerdictAck), Flag: true, Position: d.d.Position})
+		}
+	}
+	answer, err := s.link.call(ctx, f)
+	if err != nil || len(answer.Items) != len(handles) {
+		return results
+	}
+	for i := range results {
+		results[i] = result(&answer.Items[i])
+	}
+	return results
+}

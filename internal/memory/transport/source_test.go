@@ -483,3 +483,73 @@ func TestVerdictOvertakenByADisconnect(t *testing.T) {
 		t.Errorf("result %v", got)
 	}
 }
+
+// S-PUL-22: an ack that comes after the void is taken while the message waits
+// to be delivered again.
+func TestLateAck(t *testing.T) {
+	b := broker(t)
+	b.Publish("q", memory.Text("m1"), memory.Text("m2"))
+	c := connect(t, b, settings.Settings{}.WithSource("q", settings.Source{
+		Profiles: []settings.Profile{settings.ProfileOf(settings.KindC())}, LateAcks: true,
+	}))
+	s := c.subscribe("q")
+	ds := c.receive(s, 2)
+	b.Pause("q")
+	b.Void("q", true, nil)
+	if _, err := s.Receive(c.ctx, pluginapi.Room{}); err != nil {
+		t.Fatal(err)
+	}
+	late := s.(pluginapi.LateAcker)
+	if got := late.AckLate(c.ctx, []any{ds[0].Handle}); got[0].Status != pluginapi.ResultDone {
+		t.Errorf("late ack: %+v", got)
+	}
+	b.Resume("q")
+	c.receive(s, 1)
+	if got := late.AckLate(c.ctx, []any{ds[1].Handle}); got[0].Status != pluginapi.ResultStale {
+		t.Errorf("after the redelivery: %+v", got)
+	}
+	if diff := cmp.Diff([]string{"m1 acked", "m2 outstanding"}, states(b, "q")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Under Cumulative acks in any order come to the broker as marks, and a release
+// pins its scope.
+func TestCumulativeHelper(t *testing.T) {
+	b := broker(t)
+	b.Publish("q", memory.Text("m1"), memory.Text("m2"), memory.Text("m3"), memory.Text("m4"))
+	c := connect(t, b, settings.Settings{}.With("q", settings.KindK()))
+	s := c.subscribe("q")
+	ds := c.receive(s, 4)
+	c.ack(s, ds[1])
+	if diff := cmp.Diff([]string{"m1 outstanding", "m2 outstanding", "m3 outstanding", "m4 outstanding"}, states(b, "q")); diff != "" {
+		t.Error(diff)
+	}
+	c.ack(s, ds[0])
+	if diff := cmp.Diff([]string{"m1 acked", "m2 acked", "m3 outstanding", "m4 outstanding"}, states(b, "q")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHeldHelper(t *testing.T) {
+	b := broker(t)
+	b.Publish("q", memory.Text("m"))
+	set := settings.Settings{}.WithSource("q", settings.Source{
+		Profiles: []settings.Profile{settings.ProfileOf(settings.KindC())}, Held: true,
+	})
+	c := connect(t, b, set)
+	s := c.subscribe("q")
+	if got := s.Profiles()[0].Requeue; got != core.RequeueDelayed {
+		t.Errorf("requeue mode %v", got)
+	}
+	d := c.receive(s, 1)[0]
+	if got := c.settle(s, d, pluginapi.Verdict{Kind: core.VerdictRequeue, Delay: 20 * time.Millisecond}); got == pluginapi.ResultUnsupported {
+		t.Errorf("requeue: %v", got)
+	}
+	if again := c.receive(s, 1)[0]; again.Attempt != 2 {
+		t.Errorf("attempt %d", again.Attempt)
+	}
+	if err := s.Close(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+}

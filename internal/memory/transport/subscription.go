@@ -56,8 +56,18 @@ func newSubscription(l *link, name string, profiles []core.Capabilities, identit
 	}
 }
 
-// wrap adds what the settings ask for.
-func (s *subscription) wrap(settings.Source) pluginapi.Subscription { return s }
+// wrap adds the helpers of the SDK that the settings ask for.
+func (s *subscription) wrap(src settings.Source) pluginapi.Subscription {
+	switch {
+	case src.Held:
+		return pluginapi.Held(s, src.MaxHeld)
+	case s.profiles[0].Ack == core.AckCumulative && !src.Raw:
+		return pluginapi.Cumulative(s)
+	case src.LateAcks:
+		return lateSubscription{s}
+	}
+	return s
+}
 
 // opening is the frame that opens it.
 func (s *subscription) opening() *wire.Frame {
@@ -159,6 +169,7 @@ func (s *subscription) handle(f *wire.Frame) {
 		s.caught = true
 	case wire.End:
 		s.ended, s.cause = true, f.Fault
+	default: // of a later broker
 	}
 }
 
@@ -274,9 +285,8 @@ func (s *subscription) Close(ctx context.Context) error {
 	s.link.mu.Lock()
 	delete(s.link.subs, s.number)
 	s.link.mu.Unlock()
-	if _, callErr := s.link.call(ctx, f); callErr != nil {
-		return nil // without a connection there is nothing to end
-	}
+	// Without a connection there is nothing to end.
+	_, _ = s.link.call(ctx, f)
 	return err
 }
 

@@ -6,6 +6,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -156,7 +157,8 @@ func (t *Transport) Configure(s pluginapi.Settings) (pluginapi.Endpoint, error) 
 func check(set settings.Settings) error {
 	var wrong []core.Diagnostic
 	add := func(err error) {
-		if f, ok := err.(*core.Fault); ok && f != nil {
+		var f *core.Fault
+		if errors.As(err, &f) {
 			wrong = append(wrong, f.Diagnostics...)
 		}
 	}
