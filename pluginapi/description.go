@@ -27,8 +27,8 @@ func describe(log *slog.Logger, t Transport) (*description, error) {
 	}
 	where := "Describe of transport " + spec.Name
 	for i, c := range spec.Ceilings {
-		if err := c.Valid(); err != nil {
-			return nil, breach(where, fmt.Sprintf("ceilings[%d]", i), err.Error(), "see core.Capabilities.Valid")
+		if f := contradiction(where, fmt.Sprintf("ceilings[%d]", i), c); f != nil {
+			return nil, f
 		}
 	}
 	if path, what := badPublishing(spec.Publishing); path != "" {

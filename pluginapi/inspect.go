@@ -243,8 +243,8 @@ func (c *inspectionCheck) registration(path string, regs int, r *RegistrationRep
 // profileBreach checks one capability set by itself and against what was
 // announced before.
 func profileBreach(where, path string, p core.Capabilities, tops []core.Capabilities, named bool, top string) *core.Fault {
-	if err := p.Valid(); err != nil {
-		return breach(where, path, err.Error(), "see core.Capabilities.Valid")
+	if f := contradiction(where, path, p); f != nil {
+		return f
 	}
 	field, wide := widerThanAll(p, tops, named)
 	if !wide {

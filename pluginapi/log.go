@@ -27,6 +27,9 @@ func newLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 // hclogAttr renames the built-in attributes of a record. An attribute of the
 // author's that has one of hclog's names would stand for it, so it is set apart.
 func hclogAttr(groups []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
 	if len(groups) > 0 {
 		return a
 	}

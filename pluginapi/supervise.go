@@ -25,7 +25,8 @@ type supervision struct {
 
 	mu     sync.Mutex
 	open   bool
-	beat   uint64 // newest unanswered heartbeat, 0 = none; older ones are answered with it
+	due    bool   // a heartbeat is not answered
+	beat   uint64 // the newest one; older ones are answered with it
 	links  []*transportpb.LinkState
 	last   *transportpb.LinkState // newest state, for a stream that opens later
 	resume []byte                 // newest resume bytes
@@ -77,10 +78,9 @@ func (v *supervision) next() *transportpb.SuperviseResponse {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case v.beat != 0:
-		b := v.beat
-		v.beat = 0
-		return &transportpb.SuperviseResponse{Part: &transportpb.SuperviseResponse_Beat{Beat: b}}
+	case v.due:
+		v.due = false
+		return &transportpb.SuperviseResponse{Part: &transportpb.SuperviseResponse_Beat{Beat: v.beat}}
 	case len(v.links) > 0:
 		m := v.links[0]
 		v.links = v.links[1:]
@@ -134,7 +134,7 @@ func (s *server) hear(stream link.ServerSuperviseStream) error {
 		switch p := r.GetPart().(type) {
 		case *transportpb.SuperviseRequest_Beat:
 			v.mu.Lock()
-			v.beat = p.Beat
+			v.due, v.beat = true, p.Beat
 			v.mu.Unlock()
 			v.signal()
 		case *transportpb.SuperviseRequest_LogLevel:

@@ -3,10 +3,38 @@
 package pluginapi
 
 import (
+	"errors"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/longshore-go/longshore/core"
 )
+
+// contradiction is the breach of a capability set that contradicts itself, nil
+// when it does not.
+func contradiction(where, path string, c core.Capabilities) *core.Fault {
+	err := c.Valid()
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*core.CapabilityError](err); ok {
+		return breach(where, path+"."+snake(e.Field), e.Reason, e.Fix)
+	}
+	return breach(where, path, err.Error(), "see core.Capabilities.Valid")
+}
+
+// snake writes a field's name as it stands in settings and diagnostics.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
 
 // wider names the first field in which c can do more than top, "" when none
 // does. named says that top stands for one subscription, whose own address it
@@ -19,7 +47,7 @@ func wider(c, top core.Capabilities, named bool) string {
 		return "requeue"
 	case c.Requeue == core.RequeueDelayed && above(c.MaxDelay, top.MaxDelay):
 		return "max_delay"
-	case above(c.MaxHold, top.MaxHold):
+	case c.Ack != core.AckNone && above(c.MaxHold, top.MaxHold): // without acks nothing is held
 		return "max_hold"
 	case c.Extend && !top.Extend && top.MaxHold != 0:
 		return "extend"
