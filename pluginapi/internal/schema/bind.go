@@ -233,17 +233,20 @@ func (b *binder) length(path string, t *Type, l *Limits, n int) {
 }
 
 func (b *binder) number(path string, t *Type, l *Limits, n json.Number, target reflect.Value) {
-	// A long exponent would make big.Rat spell out all its digits.
+	// A long exponent would make big.Rat spell out all its digits, so what a
+	// float64 cannot hold is refused first, at both ends.
 	f, err := strconv.ParseFloat(n.String(), 64)
-	if err != nil {
-		b.add(path, "is out of range", "give a smaller number")
+	digits, _, _ := strings.Cut(strings.ToLower(n.String()), "e")
+	if err != nil || f == 0 && strings.Trim(digits, "-0.") != "" {
+		b.add(path, "is out of range", "give a number of usual size")
 		return
 	}
 	exact, ok := new(big.Rat), true
-	if f == 0 {
-		exact.SetInt64(0)
-	} else if exact, ok = exact.SetString(n.String()); !ok {
-		b.add(path, "is out of range", "give a smaller number")
+	if f != 0 {
+		exact, ok = exact.SetString(n.String())
+	}
+	if !ok {
+		b.add(path, "is out of range", "give a number of usual size")
 		return
 	}
 	if t.Kind == Integer && !exact.IsInt() {

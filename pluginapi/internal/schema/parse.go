@@ -5,6 +5,7 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -34,7 +35,10 @@ func parse(raw []byte) (any, []core.Diagnostic) {
 			err = fmt.Errorf("something follows the value")
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, whole("cannot be read as JSON: it ends too early", "give one JSON object")
+	case err != nil:
 		return nil, whole("cannot be read as JSON: "+err.Error(), "give one JSON object")
 	}
 	return v, p.found
