@@ -223,6 +223,16 @@ func TestHostIsKilledUnderLoad(t *testing.T) {
 	}
 }
 
+// A stopped plugin goes with its host too: its group becomes an orphan, which
+// the system tells to hang up and to continue.
+func TestHostOfAStoppedPluginIsKilled(t *testing.T) {
+	h := startHost(t, hostSetup{})
+	up := h.next("up", 20*time.Second)
+	suspend(t, up.PID)
+	h.signal(syscall.SIGKILL)
+	h.gone(2 * time.Second)
+}
+
 // L-14: two hosts on one machine do not disturb each other.
 func TestTwoHosts(t *testing.T) {
 	a, b := startHost(t, hostSetup{}), startHost(t, hostSetup{})
