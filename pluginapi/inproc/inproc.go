@@ -97,9 +97,11 @@ func (g *Generation) Stderr() []string { return nil }
 // accepted publishes flushed within ctx.
 func (g *Generation) End(ctx context.Context) error {
 	g.ending.Do(func() {
-		defer close(g.done)
-		g.instance.Abandon(ctx)
-		g.finish(ctx, errEnded)
+		go func() {
+			defer close(g.done)
+			g.instance.Abandon(ctx)
+			g.finish(ctx, errEnded)
+		}()
 	})
 	select {
 	case <-g.done:
@@ -111,23 +113,27 @@ func (g *Generation) End(ctx context.Context) error {
 
 // Kill ends the generation as kill -9 ends a plugin: calls and streams break at
 // once and nothing is flushed. The transport's Close is still called, with a
-// context that has ended, since its connections would outlive it here.
-func (g *Generation) Kill() { g.Crash() }
-
-// Crash is Kill under the name that tests look for. It returns when the
-// generation has ended.
-func (g *Generation) Crash() {
+// context that has ended, since its connections would outlive it here. Kill does
+// not wait for it, Done tells.
+func (g *Generation) Kill() {
 	g.ending.Do(func() {
-		defer close(g.done)
 		g.exit = process.Exit{Code: -1, Signal: syscall.SIGKILL}
 		g.link.Break(errKilled)
-		gone, cancel := context.WithCancel(context.Background())
-		cancel()
-		g.instance.Abandon(gone)
-		ctx, cancel := context.WithTimeout(context.Background(), cleanLimit)
-		defer cancel()
-		g.finish(ctx, errKilled)
+		go func() {
+			defer close(g.done)
+			gone, cancel := context.WithCancel(context.Background())
+			cancel()
+			g.instance.Abandon(gone)
+			ctx, cancel := context.WithTimeout(context.Background(), cleanLimit)
+			defer cancel()
+			g.finish(ctx, errKilled)
+		}()
 	})
+}
+
+// Crash is Kill for tests: it returns when the generation has ended.
+func (g *Generation) Crash() {
+	g.Kill()
 	<-g.done
 }
 
