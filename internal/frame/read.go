@@ -125,6 +125,36 @@ func (r *reader) header(h *core.Header) error {
 	return nil
 }
 
+// readEntries appends what read makes of each embedded message of field 1, at
+// most MaxEntries.
+func readEntries[T any](b []byte, list []T, read func(b []byte, entry *T) error) ([]T, error) {
+	for m := (reader{b: b}); m.more(); {
+		tag, err := m.tag()
+		if err != nil {
+			return list, err
+		}
+		if tag != 1<<3|wireBytes {
+			if err := m.skip(tag); err != nil {
+				return list, err
+			}
+			continue
+		}
+		if len(list) == MaxEntries {
+			return list, errTooMany
+		}
+		v, err := m.bytes()
+		if err != nil {
+			return list, err
+		}
+		var entry T
+		list = append(list, entry)
+		if err := read(v, &list[len(list)-1]); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
 // count counts the embedded messages of a field, without looking into them.
 // Broken bytes end the count; the reading itself finds them again.
 func count(b []byte, field uint64) int {

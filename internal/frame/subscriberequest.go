@@ -142,7 +142,7 @@ func (d *SubscribeRequestDecoder) part(tag uint64, m *reader, r *SubscribeReques
 		if r.Settle == nil {
 			d.runs = d.runs[:0]
 		}
-		d.runs, err = readRuns(b, d.runs)
+		d.runs, err = readEntries(b, d.runs, readRun)
 		*r = SubscribeRequest{Settle: d.runs}
 		return err
 	case 4:
@@ -186,33 +186,6 @@ func readCredit(b []byte, c *Credit) error {
 		}
 	}
 	return nil
-}
-
-func readRuns(b []byte, runs []VerdictRun) ([]VerdictRun, error) {
-	for m := (reader{b: b}); m.more(); {
-		tag, err := m.tag()
-		if err != nil {
-			return runs, err
-		}
-		if tag != 1<<3|wireBytes {
-			if err := m.skip(tag); err != nil {
-				return runs, err
-			}
-			continue
-		}
-		if len(runs) == MaxEntries {
-			return runs, errTooMany
-		}
-		v, err := m.bytes()
-		if err != nil {
-			return runs, err
-		}
-		runs = append(runs, VerdictRun{})
-		if err := readRun(v, &runs[len(runs)-1]); err != nil {
-			return runs, err
-		}
-	}
-	return runs, nil
 }
 
 func readRun(b []byte, v *VerdictRun) error {

@@ -181,7 +181,7 @@ func (r *SubscribeResponse) part(field uint64, b []byte) error {
 		r.become(SubscribeResponse{Deliveries: d})
 		return readDeliveries(b, d)
 	case 3:
-		results, err := readResults(b, r.Settled)
+		results, err := readEntries(b, r.Settled, readResult)
 		r.become(SubscribeResponse{Settled: results})
 		return err
 	case 4:
@@ -208,33 +208,6 @@ func (r *SubscribeResponse) become(next SubscribeResponse) {
 		r.Deliveries.Release()
 	}
 	*r = next
-}
-
-func readResults(b []byte, rs []SettleResult) ([]SettleResult, error) {
-	for m := (reader{b: b}); m.more(); {
-		tag, err := m.tag()
-		if err != nil {
-			return rs, err
-		}
-		if tag != 1<<3|wireBytes {
-			if err := m.skip(tag); err != nil {
-				return rs, err
-			}
-			continue
-		}
-		if len(rs) == MaxEntries {
-			return rs, errTooMany
-		}
-		v, err := m.bytes()
-		if err != nil {
-			return rs, err
-		}
-		rs = append(rs, SettleResult{})
-		if err := readResult(v, &rs[len(rs)-1]); err != nil {
-			return rs, err
-		}
-	}
-	return rs, nil
 }
 
 func readResult(b []byte, r *SettleResult) error {
