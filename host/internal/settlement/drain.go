@@ -53,7 +53,7 @@ func (l *Lane) StopIntake() {
 func (l *Lane) actives() []news {
 	all := make([]news, 0, len(l.active))
 	for _, s := range l.active {
-		all = append(all, news{s: s, life: s.wait.id()})
+		all = append(all, news{s: s, life: s.wait.life})
 	}
 	return all
 }

@@ -85,8 +85,8 @@ func (l *Lane) stopRunning(s *settlement) {
 }
 
 // finish ends s: the verdict that ends its plan is given, its delivery counted,
-// its memory used again. It reports false when it has to wait for the journal
-// first.
+// its memory used again. It reports whether s is the worker's again, having
+// never left it.
 func (s *settlement) finish() bool {
 	if s.row != "" && s.forgetOwn() {
 		return false
@@ -135,7 +135,7 @@ func (s *settlement) finish() bool {
 	if quiet {
 		l.changed()
 	}
-	return true
+	return !left
 }
 
 // close gives the verdict that ends the plan. l.mu is held.
@@ -240,7 +240,7 @@ func (s *settlement) reset() {
 	w.life++
 	w.kind, w.extendAt, w.extendBy = waitNone, time.Time{}, 0
 	w.mu.Unlock()
-	s.f, s.left, s.waiting, s.released, s.marked, s.stray = nil, false, false, false, false, false
+	s.f, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, false, false, false, false, false, false
 	s.d, s.said, s.reason, s.row, s.bad = Delivery{}, Said{}, nil, "", nil
 	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil
 	s.out, s.stored, s.reserved = frame.Outgoing{}, "", 0

@@ -110,6 +110,7 @@ func (s *settlement) forgetOwn() bool {
 		return false
 	}
 	s.leave()
+	s.over = true
 	token := s.await(waitJournal, time.Time{})
 	ok := l.spawn(func(ctx context.Context) {
 		if err := l.o.Journal.Forget(ctx, row); err != nil {

@@ -220,7 +220,7 @@ func (p *plugin) deliver(items ...frame.Delivery) {
 	p.push(items...)
 }
 
-func (p *plugin) push(items ...frame.Delivery) {
+func (p *plugin) push(items ...frame.Delivery) *frame.Deliveries {
 	d := frame.DeliveriesOf(len(items))
 	for _, item := range items {
 		p.next++
@@ -232,6 +232,7 @@ func (p *plugin) push(items ...frame.Delivery) {
 		p.breaches = append(p.breaches, fmt.Sprintf("%d deliveries are owed a verdict, the window is %d", n, p.credit.Messages))
 	}
 	p.down <- frame.SubscribeResponse{Deliveries: d}
+	return d
 }
 
 // void ends deliveries without a verdict.

@@ -122,6 +122,7 @@ func (w *Waiting) adopt(row *Row, o RestoreOptions) {
 	s.step = step
 	s.mark()
 	if refused {
+		s.fault = &core.Fault{Code: core.FaultNotFound, Message: fmt.Sprintf("nothing takes %s any more", row.Copy.To)}
 		s.resume(core.ResultRefused)
 		return
 	}

@@ -264,4 +264,6 @@ func (r row) counts(label string) core.Attempt {
 	return core.Attempt{Copies: uint64(max(n, 1) - 1)}
 }
 
-func (r row) String() string { return fmt.Sprintf("%s %s | %s | %s", r.id, r.source, r.declaration, r.outcome) }
+func (r row) String() string {
+	return fmt.Sprintf("%s %s | %s | %s", r.id, r.source, r.declaration, r.outcome)
+}

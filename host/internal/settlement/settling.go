@@ -20,6 +20,7 @@ type settlement struct {
 	f     *flight // nil once its verdict is answered, and for copies of former runs
 	left  bool    // it left the worker
 	index int     // then: its place among the active ones
+	over  bool    // its plan is carried out, but for the row of its delivery
 	stray bool    // a copy of a former run: it is no delivery of this lane
 
 	d      Delivery
@@ -210,7 +211,7 @@ func (s *settlement) open() {
 }
 
 // decide makes the plan and carries out what can be carried out at once. It
-// reports whether that was all.
+// reports whether s is the worker's again, with the plan carried out.
 func (s *settlement) decide() bool {
 	l, f, c := s.l, s.f, &s.c
 	c.Outcome = s.said.Outcome
@@ -251,8 +252,9 @@ func (s *settlement) route() {
 	s.c.Retry = r
 }
 
-// walk carries out steps until one of them waits, which it reports as false.
-// Nothing of s may be touched after that.
+// walk carries out steps until one of them waits. It reports whether s is the
+// worker's again, having never left it; else nothing of s may be touched any
+// more.
 func (s *settlement) walk(r core.Result) bool {
 	for {
 		step, ok := s.cur.Next(r)

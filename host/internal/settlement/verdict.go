@@ -42,28 +42,28 @@ func (s *settlement) verdict() (core.Result, bool) {
 	return s.ask(run)
 }
 
-// ask gives a verdict and waits for its answer.
+// ask gives a verdict and waits for its answer. The wait begins before the
+// verdict leaves, and nobody ends it in between.
 func (s *settlement) ask(run frame.VerdictRun) (core.Result, bool) {
 	s.leave()
 	l, f := s.l, s.f
-	token := s.await(waitAnswer, time.Time{})
+	s.wait.mu.Lock()
+	defer s.wait.mu.Unlock()
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	g := f.gen
-	if f.state() == core.VoidLive && !g.lost {
-		f.wanted = true
-		g.wanted[f.id] = f
-		g.uncount(f)
-		g.decide(run)
-		l.mu.Unlock()
-		return 0, true
+	if f.state() != core.VoidLive || g.lost {
+		r := f.stale()
+		s.f = nil
+		l.recycle(f)
+		return r, false
 	}
-	r := f.stale()
-	l.mu.Unlock()
-	if _, ok := s.claim(token); !ok {
-		return 0, true
-	}
-	s.land()
-	return r, false
+	s.start(waitAnswer, time.Time{}, nil, nil)
+	f.wanted = true
+	g.wanted[f.id] = f
+	g.uncount(f)
+	g.decide(run)
+	return 0, true
 }
 
 // wantsAnswer reports whether what follows depends on the answer: another step,

@@ -12,12 +12,14 @@ import (
 
 // wait is what a settlement waits for. Several may bring news at once (a
 // receipt, the clock, Void, a stop): the first one claims it, and what comes
-// later finds another token or another life.
+// later finds another token or another life. Whoever begins a wait may not touch
+// the settlement after that. Its lock is taken before those of lanes, outboxes
+// and the clock.
 type wait struct {
 	alarm alarm
+	life  uint64 // changes only while nobody can bring news
 
 	mu       sync.Mutex
-	life     uint64
 	kind     waitKind
 	token    uint64
 	armed    bool
@@ -50,18 +52,22 @@ func (s *settlement) await(k waitKind, due time.Time) uint64 {
 
 // offer is await for the receipt of p, which box is given after it.
 func (s *settlement) offer(k waitKind, due time.Time, box *Outbox, p *publish) uint64 {
+	s.wait.mu.Lock()
+	defer s.wait.mu.Unlock()
+	return s.start(k, due, box, p)
+}
+
+// start is offer with wait.mu held.
+func (s *settlement) start(k waitKind, due time.Time, box *Outbox, p *publish) uint64 {
 	w := &s.wait
-	w.mu.Lock()
 	w.kind, w.due, w.box, w.p = k, due, box, p
 	w.token++
-	token := w.token
 	next := w.next()
 	w.armed = !next.IsZero()
 	if w.armed {
 		s.l.o.Waiting.clock.set(&w.alarm, next)
 	}
-	w.mu.Unlock()
-	return token
+	return w.token
 }
 
 // next is when the clock is to ring; zero = never.

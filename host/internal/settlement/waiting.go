@@ -41,7 +41,7 @@ type Waiting struct {
 	copies   []*settlement
 	lost     map[WaitingCopies]int // cut off, not said yet
 	draining bool
-	bell     chan struct{} // closed when a copy leaves; nil = nobody waits
+	bell     chan struct{} // closed when there is more room; nil = nobody waits
 
 	restoring sync.WaitGroup
 	closing   context.CancelFunc
@@ -126,6 +126,15 @@ func (w *Waiting) release(n int64) {
 	defer w.mu.Unlock()
 	w.room.messages--
 	w.room.bytes -= n
+	w.ring()
+}
+
+// ring tells who waits for room, or for the end of the copies. w.mu is held.
+func (w *Waiting) ring() {
+	if w.bell != nil {
+		close(w.bell)
+		w.bell = nil
+	}
 }
 
 // enter lists a copy.
@@ -150,6 +159,7 @@ func (w *Waiting) leave(s *settlement, lost bool) {
 	}
 	w.room.messages--
 	w.room.bytes -= s.reserved
+	defer w.ring()
 	if !s.waiting {
 		return
 	}
@@ -159,10 +169,6 @@ func (w *Waiting) leave(s *settlement, lost bool) {
 	last.index = s.index
 	w.copies[n] = nil
 	w.copies = w.copies[:n]
-	if w.bell != nil {
-		close(w.bell)
-		w.bell = nil
-	}
 }
 
 // reserve takes room for a waiting copy of this delivery before the plan is

@@ -92,19 +92,12 @@ func (w *Waiting) cut(which cutting) {
 	w.mu.Lock()
 	all := make([]copied, 0, len(w.copies))
 	for _, s := range w.copies {
-		all = append(all, copied{s, s.wait.id()})
+		all = append(all, copied{s, s.wait.life})
 	}
 	w.mu.Unlock()
 	for _, c := range all {
 		c.s.cut(c.life, which)
 	}
-}
-
-// id is the life that s is in.
-func (w *wait) id() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.life
 }
 
 // stops reports whether a stop has begun to look at the waiting copies.
@@ -122,6 +115,10 @@ func (s *settlement) cut(life uint64, which cutting) {
 		}
 		return s.cuttable(which) && (k == waitLater || k == waitAgain) || which == cutAll
 	}); ok {
+		if s.over {
+			s.finish()
+			return
+		}
 		s.resume(core.ResultCut)
 	}
 }

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/link"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// storm is one lane under random failures.
+type storm struct {
+	kind     string
+	policy   core.Policy
+	journal  bool
+	process  bool
+	blind    bool
+	failures int // of 10: how often something fails
+	crashes  int
+	room     int
+	limit    time.Duration
+	seed     uint64
+}
+
+// Whatever fails, every delivery ends in exactly one way: it is settled,
+// released, requeued or kept once, or it was void.
+func TestEveryDeliveryEndsOnce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := storm{
+			kind: rapid.SampledFrom([]string{"A", "B", "C", "D", "K", "M", "T", "U"}).Draw(rt, "kind"),
+			policy: core.Policy{
+				MaxAttempts: rapid.SampledFrom([]uint32{0, 1, 3}).Draw(rt, "cap"),
+				DeadLetter:  rapid.Bool().Draw(rt, "dead letter"),
+			},
+			journal:  rapid.Bool().Draw(rt, "journal"),
+			process:  rapid.Bool().Draw(rt, "process"),
+			blind:    rapid.Bool().Draw(rt, "blind"),
+			failures: rapid.IntRange(0, 9).Draw(rt, "failures"),
+			crashes:  rapid.IntRange(0, 3).Draw(rt, "crashes"),
+			room:     rapid.IntRange(1, 20).Draw(rt, "room"),
+			limit:    rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(rt, "limit"),
+			seed:     rapid.Uint64().Draw(rt, "seed"),
+		}
+		var problem string
+		synctest.Test(t, func(t *testing.T) { problem = s.run(t) })
+		if problem != "" {
+			rt.Fatalf("%s", problem)
+		}
+	})
+}
+
+// dice is a source of chance for several goroutines.
+type dice struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func (d *dice) n(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.r.IntN(n)
+}
+
+// run is one storm; it returns what went wrong.
+func (s storm) run(t *testing.T) string {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%+v", s)
+		}
+	})
+	d := &dice{r: rand.New(rand.NewPCG(s.seed, 1))}
+	j := &shaky{journal: newJournal(), fails: func() bool { return d.n(10) < s.failures }}
+	outcomes := []core.Outcome{
+		{Kind: core.OutcomeAck}, retry(), later(time.Second), later(time.Hour), {Kind: core.OutcomeDrop},
+		{Kind: core.OutcomeDeadLetter}, {Kind: core.OutcomeLeave}, later(0),
+	}
+	b := newBench(t, capabilities(t, s.kind, nil), nil, func(x *setup) {
+		x.o.Handle = func(context.Context, *Delivery) Said {
+			time.Sleep(time.Duration(d.n(20)) * time.Millisecond)
+			return Said{Outcome: outcomes[d.n(len(outcomes))]}
+		}
+		x.o.Policy = s.policy
+		if s.policy.DeadLetter {
+			x.o.Dead = open("q", stored)
+		}
+		if s.process {
+			x.o.RetryTo.Caps.Retains = core.RetainProcess
+		}
+		if s.journal {
+			x.o.Journal = j
+		}
+		x.waiting.Messages = s.room
+		x.blind = s.blind
+		x.plugin = func(p *plugin) { s.shake(p, d) }
+	})
+	first := b.p
+	all := []*plugin{first}
+	frames := make(map[*frame.Deliveries]bool)
+	for crash := range s.crashes + 1 {
+		for range 30 {
+			s.deliver(b, d, frames)
+			time.Sleep(time.Duration(d.n(100)) * time.Millisecond)
+		}
+		if crash < s.crashes {
+			synctest.Wait() // what the stream held is read, so that it can be counted
+			b.crash()
+			time.Sleep(time.Duration(d.n(3000)) * time.Millisecond)
+			p := newPlugin()
+			s.shake(p, d)
+			b.attach(p)
+			all = append(all, p)
+			synctest.Wait()
+		}
+	}
+	time.Sleep(3 * time.Hour)
+	synctest.Wait()
+	b.lane.mu.Lock()
+	active, held := len(b.lane.active), len(b.lane.free)
+	b.lane.mu.Unlock()
+	if owed := b.p.unsettled(); owed != active {
+		return fmt.Sprintf("%d deliveries are owed a verdict, %d are kept", owed, active)
+	}
+	c := b.lane.Counters()
+	if uint64(active) != c.InWork {
+		return fmt.Sprintf("%d are kept, %+v", active, c)
+	}
+	if held > creditMessages {
+		return fmt.Sprintf("%d flights for a window of %d", held, creditMessages)
+	}
+	ctx := context.Background()
+	if s.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.limit)
+		defer cancel()
+	}
+	b.stop(ctx)
+	synctest.Wait()
+	if c = b.lane.Counters(); c.InWork != 0 {
+		return fmt.Sprintf("in work after the stop: %+v", c)
+	}
+	received := uint64(0)
+	for _, p := range all {
+		p.mu.Lock()
+		received += p.next
+		if len(p.breaches) > 0 {
+			return fmt.Sprint(p.breaches)
+		}
+		p.mu.Unlock()
+	}
+	if c.Received != received {
+		return fmt.Sprintf("%d delivered, %+v", received, c)
+	}
+	for _, o := range b.observed() {
+		checkPrinted(t, o)
+	}
+	b.mu.Lock()
+	broken := b.broken
+	b.mu.Unlock()
+	for _, err := range broken {
+		var lost *link.LostError
+		if !errors.As(err, &lost) { // a crash
+			return fmt.Sprintf("broken: %v", err)
+		}
+	}
+	return leaks(frames)
+}
+
+// deliver sends a frame that the window has room for.
+func (s storm) deliver(b *bench, d *dice, frames map[*frame.Deliveries]bool) {
+	p := b.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var items []frame.Delivery
+	for range d.n(8) {
+		if uint64(len(p.owed)+len(items)) >= p.credit.Messages {
+			break
+		}
+		m := message(fmt.Sprint(d.n(100)))
+		m.Attempt = uint32(d.n(4)) + 1
+		if d.n(2) == 0 {
+			m.Identity = []byte{byte(d.n(5))}
+		}
+		if d.n(3) == 0 {
+			m.Message.Headers = core.Headers{{Name: core.CountHeader, Value: []byte{'0' + byte(d.n(3))}}}
+		}
+		if d.n(5) == 0 {
+			m.Message.Headers = append(m.Message.Headers, core.Header{Name: core.JournalHeader, Value: []byte("row")})
+		}
+		items = append(items, m)
+	}
+	if len(items) > 0 {
+		frames[p.push(items...)] = true
+	}
+	if d.n(10) < s.failures {
+		v := &transportpb.Void{First: uint64(d.n(int(p.next) + 1)), Count: uint64(d.n(4)) + 1, Returns: d.n(2) == 0}
+		for id := range p.owed {
+			if id >= v.First && id < v.First+v.Count {
+				delete(p.owed, id)
+			}
+		}
+		p.down <- frame.SubscribeResponse{Void: v}
+	}
+}
+
+// shake makes a plugin answer at random.
+func (s storm) shake(p *plugin, d *dice) {
+	p.receipt = func(o *frame.Outgoing, _ int) (frame.Receipt, bool) {
+		if d.n(10) >= s.failures {
+			return frame.Receipt{Status: frame.ReceiptConfirmed}, true
+		}
+		switch d.n(5) {
+		case 0:
+			return frame.Receipt{Status: frame.ReceiptUnknown}, true
+		case 1:
+			return frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Message: "no"}}, true
+		case 2:
+			id := o.ID
+			time.AfterFunc(time.Duration(d.n(5000))*time.Millisecond, func() {
+				p.receipts <- frame.Receipt{ID: id, Status: frame.ReceiptConfirmed}
+			})
+			return frame.Receipt{}, false
+		default:
+			return frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Message: "no", Transient: true}}, true
+		}
+	}
+	p.answer = func(v frame.VerdictRun) (frame.SettleStatus, *core.Fault) {
+		if d.n(10) >= s.failures {
+			return frame.SettleDone, nil
+		}
+		return []frame.SettleStatus{frame.SettleStale, frame.SettleFailed, frame.SettleUnsupported}[d.n(3)], nil
+	}
+}
+
+// leaks says how many frames still have holders: one without panics when it is
+// released once more, and again when it is retained, which makes it as before.
+func leaks(frames map[*frame.Deliveries]bool) string {
+	held := 0
+	for f := range frames {
+		if !panics(f.Release) {
+			held++
+			continue
+		}
+		panics(func() { f.Retain(1) })
+	}
+	if held > 0 {
+		return fmt.Sprintf("%d of %d frames are still held", held, len(frames))
+	}
+	return ""
+}
+
+func panics(f func()) (yes bool) {
+	defer func() { yes = recover() != nil }()
+	f()
+	return false
+}
+
+// shaky is a journal that fails at random.
+type shaky struct {
+	*journal
+	fails func() bool
+}
+
+func (j *shaky) Store(ctx context.Context, c Copy, d time.Duration) (string, error) {
+	if j.fails() {
+		return "", io.ErrShortWrite
+	}
+	return j.journal.Store(ctx, c, d)
+}
+
+func (j *shaky) Forget(ctx context.Context, row string) error {
+	if j.fails() {
+		return io.ErrShortWrite
+	}
+	return j.journal.Forget(ctx, row)
+}
+
+func (j *shaky) Park(ctx context.Context, c Copy, row, reason string) error {
+	if j.fails() {
+		return io.ErrShortWrite
+	}
+	return j.journal.Park(ctx, c, row, reason)
+}
