@@ -77,9 +77,17 @@ func messageBytes(m *core.Message) int {
 	return n
 }
 
-// print hands a message to the writer.
+// print hands a message to the writer. What an application publishes leaves the
+// number behind that this transport put onto the delivery: the next reader
+// numbers it anew, and a message without headers of its own stays a plain line.
+// Copies and dead letters keep it, as in the reference; an empty payload does,
+// since it could not be printed without any header.
 func (c *conn) print(m *pluginapi.Outgoing, answer func(pluginapi.Receipt)) {
-	if f := c.writer.put(m.Message, m.Purpose, answer); f != nil {
+	message := m.Message
+	if m.Purpose == pluginapi.PurposeApplication && len(message.Payload) > 0 {
+		message.Headers = withoutSequence(message.Headers)
+	}
+	if f := c.writer.put(message, m.Purpose, answer); f != nil {
 		answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
 	}
 }

@@ -83,7 +83,7 @@ func (e *endpoint) publishing(loops bool) core.Publishing {
 	case loops:
 		p.Confirms, p.Retains = core.ConfirmQueued, core.RetainProcess
 	case e.settings.PlainOutput:
-		p.Headers, p.MaxHeaders, p.Repeats = core.HeadersNone, 0, false
+		p.Headers, p.Repeats = core.HeadersNone, false
 	}
 	return p
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/transportpb"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/pluginapi/inproc"
 	"github.com/longshore-go/longshore/plugins/pipe"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
@@ -77,7 +79,7 @@ func TestInspect_S_STD_02_S_STD_15(t *testing.T) {
 	looped := printed
 	looped.Confirms, looped.Retains = core.ConfirmQueued, core.RetainProcess
 	plain := printed
-	plain.Headers, plain.MaxHeaders, plain.Repeats = core.HeadersNone, 0, false
+	plain.Headers, plain.Repeats = core.HeadersNone, false
 	for _, tt := range []struct {
 		name          string
 		set           settings.Settings
@@ -134,5 +136,48 @@ func TestSubscribeRefusesABadKey(t *testing.T) {
 	b.end()
 	if _, err := b.conn.Subscribe(b.ctx, pluginapi.Registration{Name: "k"}); !errors.As(err, &f) || f.Code != core.FaultClosed {
 		t.Errorf("after the close: %v", err)
+	}
+}
+
+// What Inspect says keeps to what Describe promises, as the SDK checks it, under
+// every combination of settings.
+func TestInspectKeepsToDescribe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = r.Close(), w.Close() }()
+	for bits := range 8 {
+		set := settings.Settings{Loopback: bits&1 != 0, PlainInput: bits&2 != 0, PlainOutput: bits&4 != 0}
+		stdio, err := pluginapi.NewStdio(r, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := inproc.New(pipe.New(), inproc.Options{Endpoint: "in", Stdio: stdio})
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := pluginapi.EncodeSettings(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := g.Link().Configure(t.Context(), &transportpb.ConfigureRequest{Endpoint: "in", Generation: 1, Settings: raw, Stdio: true})
+		if err != nil || c.GetFault() != nil {
+			t.Fatalf("%+v: configure: %v, %v", set, err, c.GetFault())
+		}
+		in, err := g.Link().Inspect(t.Context(), &transportpb.InspectRequest{
+			Registrations: []*transportpb.Registration{{Name: "k"}},
+			Destinations:  []*transportpb.Target{{Name: "k", Purpose: transportpb.Purpose_PURPOSE_RETRY}, {Name: "out", Purpose: transportpb.Purpose_PURPOSE_APPLICATION}},
+		})
+		if err != nil {
+			t.Fatalf("%+v: inspect: %v", set, err)
+		}
+		for _, f := range in.GetFindings() {
+			t.Errorf("%+v: %v", set, f)
+		}
+		if err := g.End(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = stdio.Close()
 	}
 }

@@ -261,6 +261,16 @@ func withSequence(headers core.Headers, number uint64) core.Headers {
 	return kept
 }
 
+// withoutSequence returns headers without the line's number; they are the same
+// list where there is none.
+func withoutSequence(headers core.Headers) core.Headers {
+	sequence := func(h core.Header) bool { return isSequence(h.Name) }
+	if !slices.ContainsFunc(headers, sequence) {
+		return headers
+	}
+	return slices.DeleteFunc(slices.Clone(headers), sequence)
+}
+
 // isSequence compares with headerSequence, ignoring the case of letters.
 func isSequence(name string) bool {
 	if len(name) != len(headerSequence) {
