@@ -54,6 +54,7 @@ func TestUsageErrors(t *testing.T) {
 		{"no file", []string{"run"}, "accepts 1 arg(s), received 0"},
 		{"two files", []string{"explain", "a.yaml", "b.yaml"}, "accepts 1 arg(s), received 2"},
 		{"output form", []string{"explain", "-o", "xml", "a.yaml"}, `--output cannot be "xml": use text, json or markdown`},
+		{"brief JSON", []string{"explain", "--brief", "-o", "json", "a.yaml"}, "--brief is for --output text"},
 		{"log level", []string{"version", "--log-level", "loud"}, `--log-level cannot be "loud": use debug, info, warn or error`},
 		{"log format", []string{"version", "--log-format", "xml"}, `--log-format cannot be "xml": use text or json`},
 		{"duration", []string{"run", "--drain-limit", "5", "x.yaml"}, "--drain-limit"},

@@ -25,7 +25,7 @@ const comeBack = 400 * time.Millisecond
 
 // handle enters an airport into the register and counts what it says.
 func (r *register) handle(_ context.Context, m *host.Message[airport]) error {
-	said, reason := "panicked", "index out of range: below sea level there is no band"
+	said, reason := "panicked", "index out of range: there is no band below sea level"
 	defer func() { r.screen.handled(m.Value, m.Attempt(), said, reason) }()
 	outcome, err := r.enter(m.Value, m.Attempt())
 	said, reason = outcome, ""

@@ -10,6 +10,15 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
+// shown are the outcomes that the demo's handler has; the table has more.
+func shown(outcome string) bool {
+	switch outcome {
+	case "ack", "drop", "error", "retry-after d", "panic", "undecodable":
+		return true
+	}
+	return false
+}
+
 // foretold is the short form of settlement tables: the steps alone. longshore
 // explain prints the rest.
 func foretold(tables []core.Table) string {
@@ -18,7 +27,9 @@ func foretold(tables []core.Table) string {
 	for _, t := range tables {
 		for _, p := range t.Profiles {
 			for _, r := range p.Rows {
-				fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Outcome, r.Attempt, r.Plan)
+				if shown(r.Outcome) {
+					fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Outcome, r.Attempt, r.Plan)
+				}
 			}
 		}
 	}

@@ -5,6 +5,8 @@ package demo
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +29,8 @@ type screen struct {
 	c       counts
 	shown   map[string]int // events by kind
 	letters []letter
-	bar     bool // the last line is the progress, without a line end
+	runs    map[string][]uint64 // attempts of each airport, as they came
+	bar     bool                // the last line is the progress, without a line end
 	started time.Time
 }
 
@@ -38,7 +41,7 @@ type letter struct {
 }
 
 func newScreen(o Options, total int) *screen {
-	return &screen{style: o.Style, live: o.Live, total: total, out: o.Out, shown: map[string]int{}, started: time.Now()}
+	return &screen{style: o.Style, live: o.Live, total: total, out: o.Out, shown: map[string]int{}, runs: map[string][]uint64{}, started: time.Now()}
 }
 
 // count changes the counts.
@@ -52,6 +55,7 @@ func (s *screen) count(f func(c *counts)) {
 func (s *screen) handled(a airport, attempt uint64, said, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.runs[a.IATA] = append(s.runs[a.IATA], attempt)
 	if attempt == 1 {
 		s.c.first++
 	} else {
@@ -106,7 +110,17 @@ func (s *screen) event(kind, text string) {
 		return
 	}
 	s.clear()
-	fmt.Fprintf(s.out, "  %s  %s\n", s.paint(kind, fmt.Sprintf("%-13s", kind)), text)
+	fmt.Fprintf(s.out, "  %s  %s\n", s.paint(kind, fmt.Sprintf("%-13s", kind)), cut(text))
+}
+
+// cut keeps an event on one line.
+func cut(text string) string {
+	const most = 100
+	r := []rune(text)
+	if len(r) <= most {
+		return text
+	}
+	return string(r[:most-3]) + "..."
 }
 
 // paint colours a kind of event.
@@ -178,17 +192,40 @@ func (s *screen) opening(tables []core.Table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.out, "%s\n\n", s.style.Bold("longshore demo"))
-	fmt.Fprintf(s.out, `%d lines about airports go through two stages, each a host with the pipe plugin as
-a process of its own, as in:  feed | register | file
-The register's handler acks most airports and forwards them to key %s. Some it
-retries (busy), some it retries later (rate limit), some it drops (closed), and
-on those below sea level it panics. After attempt %d a line goes to key %s.
+	fmt.Fprintf(s.out, `%d lines about airports go through two stages. Each is a host whose pipe
+transport runs as a plugin process of its own, as in
+
+    feed | register | file
+
+The register forwards most airports to the key %s. Some it retries (busy),
+some it retries later (rate limit), some it drops (closed), and on those below
+sea level it panics. After attempt %d an airport goes to the key %s.
 
 `, s.total, keyDirectory, maxAttempts, keyDead)
 	fmt.Fprintf(s.out, "%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
 	fmt.Fprint(s.out, foretold(tables))
+	fmt.Fprintln(s.out, s.style.Faint(legend))
 	fmt.Fprintf(s.out, "\n%s\n", s.style.Bold("What happens (the first of each kind)"))
 }
+
+// odd lists the airports whose attempts do not follow one another: where a line
+// was lost or doubled. The caller holds the lock.
+func (s *screen) odd() []string {
+	var list []string
+	for _, iata := range slices.Sorted(maps.Keys(s.runs)) {
+		for i, attempt := range s.runs[iata] {
+			if attempt != uint64(i+1) {
+				list = append(list, fmt.Sprintf("%s came at attempts %v", iata, s.runs[iata]))
+				break
+			}
+		}
+	}
+	return list
+}
+
+// legend explains the steps.
+const legend = `  PUBLISH(x,n): a copy leaves for x and is confirmed; n copies so far. PUBLISH+d: after d.
+  RELEASE: a pipe cannot be acked, so the delivery is only forgotten. WARN(code): a log line.`
 
 // closing shows the dead letters and the balance, and returns what does not add
 // up.
@@ -210,7 +247,7 @@ func (s *screen) closing() error {
 		fmt.Fprintf(s.out, "  %-22s %4d = %s  %s\n", line.what, line.total, line, mark)
 	}
 	if len(wrong) > 0 {
-		return &BalanceError{Lines: wrong}
+		return &BalanceError{Lines: append(wrong, s.odd()...)}
 	}
 	fmt.Fprintf(s.out, "\nEverything adds up, after %v.\n", time.Since(s.started).Round(100*time.Millisecond))
 	return nil

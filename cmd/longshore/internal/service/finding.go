@@ -4,9 +4,11 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/longshore-go/longshore/cmd/longshore/internal/config"
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 )
 
@@ -57,6 +59,19 @@ func Describe(f *config.File, fd host.Finding) string {
 	at := f.At(path(f, fd))
 	fd.Message, fd.Fix, fd.Places = inForm(fd.Message), inForm(fd.Fix), nil // the places are in this program
 	return fmt.Sprintf("%s:%d:%d: %s", f.Name(), at.Line, at.Column, fd)
+}
+
+// Tables puts the form's names into the findings of tables.
+func Tables(tables []core.Table) []core.Table {
+	out := slices.Clone(tables)
+	for i := range out {
+		out[i].Findings = slices.Clone(out[i].Findings)
+		for k := range out[i].Findings {
+			fd := &out[i].Findings[k]
+			fd.Option, fd.Message, fd.Fix = field(fd.Option), inForm(fd.Message), inForm(fd.Fix)
+		}
+	}
+	return out
 }
 
 // path returns the field path of what a finding is about.

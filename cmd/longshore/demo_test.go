@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
+)
+
+// The demo tells what must happen, what happens, and that it adds up.
+func TestDemo(t *testing.T) {
+	r := finish(t, command(t, "demo", "--pace", "0"))
+	if r.status != 0 || r.err != "" {
+		t.Fatalf("got status %d:\n%s\n%s", r.status, r.out, r.err)
+	}
+	if strings.Contains(r.out, "\x1b") {
+		t.Error("got colours off a terminal")
+	}
+	opening, rest, found := strings.Cut(r.out, "What happens")
+	_, closing, found2 := strings.Cut(rest, "Dead letters")
+	letters, balance, found3 := strings.Cut(closing, "The balance")
+	if !found || !found2 || !found3 {
+		t.Fatalf("got:\n%s", r.out)
+	}
+	balance, last, _ := strings.Cut(balance, "\nEverything adds up")
+	if last == "" {
+		t.Errorf("it does not end well:\n%s", balance)
+	}
+	lines := strings.Split(strings.TrimSpace(letters), "\n")[1:]
+	slices.Sort(lines) // they come as they come
+	golden.Compare(t, "testdata/demo.golden", []byte(opening+strings.Join(lines, "\n")+"\n"+balance))
+}
+
+// On a terminal the demo is coloured and shows its progress in place; with
+// NO_COLOR it is not coloured.
+func TestDemoOnATerminal(t *testing.T) {
+	for _, tt := range []struct {
+		name, env string
+		coloured  bool
+	}{{"colours", "NO_COLOR=", true}, {"no colours", "NO_COLOR=1", false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := command(t, "demo", "--pace", "1ms")
+			cmd.Env = append(cmd.Env, tt.env, "TERM=xterm")
+			terminal, err := pty.Start(cmd)
+			if err != nil {
+				t.Skipf("no pseudo-terminal here: %v", err)
+			}
+			defer terminal.Close()
+			var out bytes.Buffer
+			_, _ = io.Copy(&out, terminal) // ends with an error when the other side is closed
+			if err := cmd.Wait(); err != nil {
+				t.Fatalf("%v:\n%s", err, out.String())
+			}
+			text := out.String()
+			if got := strings.Contains(text, "\x1b[1mlongshore demo\x1b[0m"); got != tt.coloured {
+				t.Errorf("got colours: %t, want %t", got, tt.coloured)
+			}
+			if !strings.Contains(text, "\r\x1b[K") || !strings.Contains(text, "Everything adds up") {
+				t.Errorf("got:\n%s", text)
+			}
+		})
+	}
+}
+
+// A signal ends the demo early, with the status of a signal and nothing left.
+func TestDemoInterrupted(t *testing.T) {
+	cmd := command(t, "demo", "--pace", "1s", "--log-level", "debug")
+	var errs log
+	cmd.Stdout, cmd.Stderr = io.Discard, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	errs.says(t, "host serves")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 130 {
+		t.Errorf("got status %d, want 130:\n%s", got, errs.String())
+	}
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("it took %v to end", took)
+	}
+	gonePlugins(t, errs.String())
+}
