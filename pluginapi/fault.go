@@ -12,15 +12,18 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
-// faultOf returns err as a fault: the one in its chain, else one whose code
-// follows from the context's errors. doing names what failed.
+// faultOf returns err as a fault: the one in its chain with what was said around
+// it, else one whose code follows from the context's errors. doing names what
+// failed.
 func faultOf(doing string, err error) *core.Fault {
 	if f, ok := errors.AsType[*core.Fault](err); ok && f != nil {
-		if f.Code != core.FaultUnspecified {
-			return f
-		}
 		c := *f
-		c.Code = core.FaultInternal
+		if c.Code == core.FaultUnspecified {
+			c.Code = core.FaultInternal
+		}
+		if len(c.Diagnostics) == 0 {
+			c.Message = err.Error()
+		}
 		return &c
 	}
 	f := &core.Fault{Code: core.FaultInternal, Message: fmt.Sprintf("%s: %v", doing, err)}

@@ -162,7 +162,13 @@ func (r *receiver) receive(room Room) {
 	panicked := contain(x.log, "Receive", func() { batch, err = x.sub.Receive(r.ctx, room) })
 	x.mu.Lock()
 	x.recall = nil
+	over := x.over
 	x.mu.Unlock()
+	if over { // it came back too late: Ended is sent, so nothing can follow
+		r.pending = append(r.pending, batch.Deliveries...)
+		r.drop()
+		return
+	}
 	recalled := r.ctx.Err() != nil
 	said := r.report(&batch, room)
 	switch {

@@ -224,8 +224,19 @@ func (x *subscription) run() error {
 	x.await(x.settled, "Settle")
 	// What an author's call that did not end would send goes nowhere.
 	x.shut.Store(true)
+	x.retire()
 	x.close()
 	return err
+}
+
+// retire ends what may still be under way for the stream.
+func (x *subscription) retire() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	if x.limit != nil {
+		x.limit.Stop()
+	}
 }
 
 // finish ends a stream that the host has half-closed: intake ends, the verdicts

@@ -22,21 +22,25 @@ type Transport interface {
 type Endpoint interface {
 	// Inspect sees all registrations and destinations of the endpoint at once
 	// and says what each can do and what is refused. It does no I/O and may be
-	// called several times.
+	// called several times; the last answer counts. Those whose options do not
+	// fit the schema are not among them.
 	Inspect(u Usage) Inspection
 	// Connect opens what the registrations need. resume is what the last
-	// generation handed over, nil for the first.
+	// generation handed over, nil for the first. ctx bounds Connect alone: the
+	// connection outlives it. A failed Connect may be called again.
 	Connect(ctx context.Context, resume []byte) (Conn, error)
 }
 
 // Conn is a connected endpoint. Its methods may be called from any goroutine.
 type Conn interface {
-	// Subscribe opens one registration. Nothing may be received before the
-	// first Receive.
+	// Subscribe opens one registration, at most once at a time. Nothing may be
+	// received before the first Receive. ctx ends with the subscription's stream.
 	Subscribe(ctx context.Context, r Registration) (Subscription, error)
 	// Publish takes messages in order and calls done once for each, from any
-	// goroutine, before or after it returns. A blocked destination must not
-	// hold up others. The messages are valid until their done is called.
+	// goroutine, before or after it returns. It is called by one goroutine at a
+	// time. A blocked destination must not hold up others. The messages are
+	// valid until their done is called. A message whose done is not called by
+	// the end of Close has an unknown receipt; further calls are ignored.
 	Publish(ctx context.Context, msgs []Outgoing, done func(i int, r Receipt))
 	// Close stops intake, flushes accepted publishes and given verdicts within
 	// ctx, and returns resume bytes for the next generation. It sends no
@@ -48,16 +52,22 @@ type Conn interface {
 // called by one goroutine at a time.
 type Subscription interface {
 	// Profiles are the capability sets of its deliveries. They may be narrower
-	// than what Inspect said, never wider.
+	// than what Inspect said, never wider. It is called once.
 	Profiles() []core.Capabilities
-	// Receive blocks until there is at least one thing to report or ctx ends.
-	// It returns no more deliveries than room allows. io.EOF ends the
-	// subscription; any other error ends it with that cause.
+	// Receive blocks until there is at least one thing to report or ctx ends,
+	// and returns ctx's error then, beside what it has taken already. It returns
+	// no more deliveries than room allows; with a room of 0 messages it waits for
+	// voids, reports and the end alone. io.EOF ends the subscription, any other
+	// error ends it with that cause; what is in the batch comes first.
 	Receive(ctx context.Context, room Room) (Batch, error)
 	// Settle carries out verdicts in order and returns a result for each. It
-	// does not wait for delays.
+	// does not wait for delays. Its verdicts fit the deliveries' profiles and
+	// are acks, requeues, rejects and extends; see Releaser for releases. A
+	// delivery that is not there any more is ResultStale. ctx ends when the host
+	// is gone: what has not left by then stays unsettled.
 	Settle(ctx context.Context, vs []Verdict) []Result
-	// Close ends the subscription. Unsettled deliveries stay as Unsettled says.
+	// Close ends the subscription, once Receive and Settle have returned.
+	// Unsettled deliveries stay as Unsettled says.
 	Close(ctx context.Context) error
 }
 
@@ -68,7 +78,8 @@ type Requester interface {
 }
 
 // Seeker is a Subscription that can move its position. The Spec announces it
-// with Seeks. What was received before and is unsettled becomes void.
+// with Seeks. Seek runs between two calls of Receive. What was received before
+// and is unsettled becomes void; after an error the position is as before.
 type Seeker interface {
 	Seek(ctx context.Context, to Position) error
 }
@@ -99,12 +110,15 @@ type Spec struct {
 	NeverRestart bool // a crash ends the endpoint
 	WantsStdio   bool // the endpoint must be attached with the host's stdin and stdout
 
-	Settings     Schema // of an endpoint
+	Settings     Schema // of an endpoint, see SchemaOf
 	Subscription Schema // options of a subscription
 	Publish      Schema // options of one message
 
-	// Ceilings are the widest sets that any subscription can have, Publishing
-	// the widest that any destination can have.
+	// Ceilings are the widest sets that any subscription can have: each profile
+	// lies within one of them. Single and cumulative acks, the two rejects, and
+	// the values of Unsettled but lost do not include each other; any Address
+	// stands for "can have one of its own". Publishing is the widest that any
+	// destination can have.
 	Ceilings   []core.Capabilities
 	Publishing core.Publishing
 
@@ -147,7 +161,8 @@ type Inspection struct {
 	Findings      []Finding // about the endpoint as a whole
 }
 
-// RegistrationReport is what one registration can do.
+// RegistrationReport is what one registration can do: at least one profile, or
+// a finding that refuses it.
 type RegistrationReport struct {
 	Profiles []core.Capabilities
 	Shares   []uint32 // ids of registrations that share its intake
@@ -229,7 +244,7 @@ type Batch struct {
 
 // Delivery is one message received.
 type Delivery struct {
-	Handle      any // the transport's own, comes back in the Verdict
+	Handle      any // the transport's own, another one for each delivery; comes back in the Verdict
 	Message     core.Message
 	Attempt     uint32 // the source's count, first delivery = 1; 0 where it does not count
 	Profile     uint32 // index into Profiles

@@ -97,6 +97,8 @@ func publishesMore(p, top core.Publishing) string {
 		return "max_delay"
 	case p.Dedups && !top.Dedups:
 		return "dedups"
+	case p.Repeats && !top.Repeats:
+		return "repeats"
 	case !carries(top.Headers, p.Headers):
 		return "headers"
 	case top.MaxBytes != 0 && (p.MaxBytes == 0 || p.MaxBytes > top.MaxBytes):

@@ -54,11 +54,8 @@ type Generation struct {
 
 // New makes a generation of t and describes it. Its error is a *core.Fault.
 func New(t pluginapi.Transport, o Options) (*Generation, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	g := &Generation{
-		instance: pluginapi.NewInstance(t, o.Logger.With("transport", "inproc"), o.Stdio),
+		instance: pluginapi.NewInstance(t, o.Logger, o.Stdio),
 		number:   max(o.Generation, 1),
 		done:     make(chan struct{}),
 	}
