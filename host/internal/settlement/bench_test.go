@@ -14,16 +14,16 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
 	"github.com/longshore-go/longshore/internal/link"
+	"github.com/longshore-go/longshore/internal/rows"
 )
 
-// The kinds of the settlement tables.
+// Some kinds of the settlement tables, and what a destination can do there.
 var (
-	kindA = core.Capabilities{Ack: core.AckSingle, Requeue: core.RequeueNow, Reject: core.RejectDrops, Address: "own", Unsettled: core.UnsettledOnDisconnect}
-	kindC = core.Capabilities{Ack: core.AckSingle, Requeue: core.RequeueNow, Reject: core.RejectDrops, Counts: core.CountNative, Address: "own", Unsettled: core.UnsettledOnDisconnect}
-	kindM = core.Capabilities{Ack: core.AckSingle, Address: "own", Unsettled: core.UnsettledOnResume}
-	kindU = core.Capabilities{Address: "own"}
-
-	stored = core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes, Repeats: true}
+	kindA  = rows.Kinds()["A"]
+	kindC  = rows.Kinds()["C"]
+	kindM  = rows.Kinds()["M"]
+	kindU  = rows.Kinds()["U"]
+	stored = rows.Stored()
 )
 
 func open(name string, caps core.Publishing) core.Route {

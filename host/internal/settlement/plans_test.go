@@ -4,7 +4,6 @@ package settlement
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,99 +13,77 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/rows"
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
-// notPlans are the rows of the table that are about the start, or about what is
-// said of a whole batch, and those that need more than one delivery.
-var notPlans = map[string]string{
-	"S-GEN-67": "TestReport", "S-GEN-68": "TestEnd", "S-GEN-75": "host", "S-GEN-76": "TestFloor", "S-GEN-91": "TestRetriesAreAlwaysSaid",
-}
+// leastTrials is a number of plans that the table asks for at least: a reader
+// that loses rows must not go unseen.
+const leastTrials = 500
 
-// Every row is carried out from the delivery to the last receipt. The plan that
-// is printed for it, with the results that the row names, equals the one that
-// was carried out.
+// Every row is carried out from the delivery to the last receipt, with the
+// results that it names. What was carried out is what the row says, and what
+// the plan prints for the same results.
 func TestRows(t *testing.T) {
+	all, err := rows.Read("../../../core/testdata/rows.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := rows.Others()
 	ran := 0
-	for _, r := range readRows(t) {
-		if notPlans[r.id] != "" || r.outcome == "start" || r.outcome == "receive" || r.outcome == "end" {
+	for _, r := range all {
+		if others[r.ID] != "" || r.Outcome == "start" {
 			continue
 		}
-		for _, p := range r.parts() {
-			names, conditions := r.kinds()
-			for _, kind := range names {
-				for _, d := range r.declarations() {
-					for _, o := range r.outcomes(t, p.label) {
-						name := strings.Join([]string{r.id, kind, p.label, o.Kind.String()}, ",")
-						t.Run(name, func(t *testing.T) {
-							synctest.Test(t, func(t *testing.T) {
-								runRow(t, r, p, kind, conditions, d, o)
-							})
-						})
-						ran++
-					}
-				}
-			}
+		trials, err := r.Trials()
+		if err != nil {
+			t.Fatalf("%s: %v", r.ID, err)
+		}
+		for _, x := range trials {
+			ran++
+			t.Run(r.ID+","+x.Name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { runTrial(t, x) })
+			})
 		}
 	}
-	if ran < 130 {
-		t.Errorf("%d trials ran", ran)
+	if ran < leastTrials {
+		t.Errorf("%d plans were carried out, want at least %d", ran, leastTrials)
 	}
 }
 
-// runRow carries out one trial.
-func runRow(t *testing.T, r row, p part, kind string, conditions []string, d declared, o core.Outcome) {
-	has := func(w string) bool { return slices.Contains(conditions, w) }
-	names := core.Names{Retry: "own", Dead: "q"}
+// runTrial carries out one plan.
+func runTrial(t *testing.T, x rows.Trial) {
+	c := x.Case
+	want := strings.ReplaceAll(x.Want, "REQUEUE(7s)=CUT", "REQUEUE(7s)") // the plugin's wait is cut, not the verdict
+	steps := parse(x)
 	j := newJournal()
-	j.failStore, j.failPark = has("the store fails"), has("publish and park fail")
-	caps := capabilities(t, kind, conditions)
-	if d.backoff > 0 && o.Kind == core.OutcomeRetry {
-		o.Kind, o.After = core.OutcomeRetryAfter, d.backoff
-	}
-	if strings.HasPrefix(r.expected, "all: ") {
-		o.Cause = core.CauseReturned // it is said once for the batch
-	}
-	said := Said{Outcome: o}
-	if o.Cause != core.CauseReturned {
-		said.Err = errors.New("broken")
-	}
-	var b *bench
-	b = newBench(t, caps, func(*Delivery) Said {
-		if has("its plugin dies while the handler runs") {
+	j.failStore, j.failPark = steps.fails(core.ActStore), steps.fails(core.ActPark)
+	b := newBench(t, c.Source, func(*Delivery) Said {
+		if c.Void != core.VoidLive {
 			time.Sleep(time.Second)
+		}
+		said := Said{Outcome: c.Outcome}
+		if c.Outcome.Cause != core.CauseReturned {
+			said.Err = errors.New("broken")
 		}
 		return said
 	}, func(s *setup) {
-		s.o.Policy = d.policy
-		if caps.Address == "" {
-			s.o.RetryTo = core.Route{}
+		s.o.Policy = x.Policy
+		s.o.RetryTo, s.o.Dead = c.Retry, c.Dead
+		s.o.RetryTo.To = core.Destination{Endpoint: "in", Name: x.Names.Retry}
+		s.o.Dead.To = core.Destination{Endpoint: "in", Name: x.Names.Dead}
+		if c.Retry.State == core.RouteRefused {
+			s.o.RetryFunc = func(*Delivery) (core.Route, error) { return core.Route{}, errors.New("no topic") }
 		}
-		if d.to != "" {
-			names.Retry = d.to
-			s.o.RetryTo = open(d.to, stored)
-		}
-		if d.to == "fn" {
-			s.o.RetryTo = core.Route{}
-			s.o.RetryFunc = func(*Delivery) (core.Route, error) { return open("fn", stored), nil }
-		}
-		if d.policy.DeadLetter {
-			s.o.Dead = open("q", stored)
-		}
-		if has("own delays by itself") {
-			s.o.RetryTo.Caps.MaxDelay = time.Hour
-		}
-		if has("own read by this process alone") {
-			s.o.RetryTo.Caps.Retains = core.RetainProcess
-		}
-		if has("journal") {
+		if c.Journal {
 			s.o.Journal = j
 		}
 		s.waiting.Messages = 10
-		s.plugin = func(pl *plugin) { script(pl, p.label, has) }
+		s.plugin = steps.script
 	})
-	if has("bound of waiting copies reached") {
-		for b.waiting.reserve(1) {
+	if c.Full {
+		for range 10 {
+			b.waiting.reserve(1)
 		}
 		defer func() {
 			for range 10 {
@@ -116,66 +93,103 @@ func runRow(t *testing.T, r row, p part, kind string, conditions []string, d dec
 	}
 	m := message("x")
 	m.Identity = []byte("id")
-	a := r.counts(p.label)
-	m.Attempt = a.Native
-	if a.Copies > 0 && len(d.header) == 0 {
-		m.Message.Headers = append(m.Message.Headers, core.Header{Name: core.CountHeader, Value: []byte{'0' + byte(a.Copies)}})
+	m.Attempt = c.Attempt.Native
+	m.Message.Headers = x.Headers
+	if len(x.Headers) == 0 && c.Attempt.Copies > 0 {
+		m.Message.Headers = core.Headers{}.ForCopy(nil, c.Attempt.Copies)
 	}
-	for _, h := range d.header {
-		m.Message.Headers = append(m.Message.Headers, core.Header{Name: h[0], Value: []byte(h[1])})
+	b.lane.mu.Lock()
+	for n := uint32(1); core.Floor(n) < c.Floor; n++ {
+		b.lane.floors.returned(m.Identity)
 	}
+	b.lane.mu.Unlock()
 	synctest.Wait()
 	b.p.deliver(m)
 	synctest.Wait()
-	if has("its plugin dies while the handler runs") {
-		b.p.void(&transportpb.Void{All: true, Returns: p.label == "returns"})
+	if c.Void != core.VoidLive {
+		b.p.void(&transportpb.Void{All: true, Returns: c.Void == core.VoidReturns})
 	}
-	if strings.Contains(p.want, "=CUT") {
-		time.Sleep(time.Minute)
+	if strings.Contains(want, "=CUT") {
+		time.Sleep(time.Second)
 		synctest.Wait()
 		b.waiting.cut(cutAll)
 	} else {
 		time.Sleep(2 * time.Hour)
 	}
-	if strings.HasSuffix(p.want, "KEEP") {
+	if strings.HasSuffix(want, "KEEP") {
 		b.lane.StopIntake()
 	}
 	synctest.Wait()
 	got := b.observed()
 	if len(got) != 1 {
-		t.Fatalf("%v\n%d plans were carried out: %v", r, len(got), got)
+		t.Fatalf("%d plans were carried out: %v", len(got), got)
 	}
-	if diff := cmp.Diff(p.want, core.Path(got[0].trace).Text(names)); diff != "" {
-		t.Errorf("%v\n%s", r, diff)
+	if diff := cmp.Diff(want, core.Path(got[0].trace).Text(x.Names)); diff != "" {
+		t.Error(diff)
 	}
 	checkPrinted(t, got[0])
 	checkBooks(t, b, j, got[0])
 }
 
-// script makes the plugin answer as the conditions say.
-func script(p *plugin, label string, has func(string) bool) {
-	fails := has("publish fails beyond the bound") || has("publish and park fail")
-	p.receipt = func(_ *frame.Outgoing, n int) (frame.Receipt, bool) {
-		r := frame.Receipt{Status: frame.ReceiptConfirmed}
-		switch {
-		case fails, has("publish fails and heals within the bound") && n < 4:
-			r = frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Message: "no route", Transient: true}}
-		case has("publish refused for good"):
-			r = frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Message: "no rights"}}
-		case has("receipt unknown") && n == 1:
-			r = frame.Receipt{Status: frame.ReceiptUnknown}
+// scripted are the results that a row names, by action.
+type scripted struct {
+	results map[core.Action][]core.Result
+	returns bool
+}
+
+// parse finds the results that the plugin and the journal are to give.
+func parse(x rows.Trial) scripted {
+	s := scripted{results: make(map[core.Action][]core.Result), returns: strings.HasPrefix(x.Name, "returns")}
+	results := x.Results()
+	for i, text := range strings.Split(x.Want, "; ") {
+		word, _, _ := strings.Cut(text, "(")
+		word, _, _ = strings.Cut(word, "=")
+		action, ok := map[string]core.Action{
+			"PUBLISH": core.ActPublish, "ACK": core.ActAck, "STORE": core.ActStore, "PARK": core.ActPark,
+		}[strings.SplitN(word, "+", 2)[0]]
+		if ok {
+			s.results[action] = append(s.results[action], results[i])
 		}
-		return r, true
+	}
+	return s
+}
+
+// fails reports whether the action fails.
+func (s scripted) fails(a core.Action) bool {
+	return len(s.results[a]) > 0 && s.results[a][0] == core.ResultFailed
+}
+
+// script makes the plugin answer as the row says.
+func (s scripted) script(p *plugin) {
+	p.receipt = func(_ *frame.Outgoing, n int) (frame.Receipt, bool) {
+		r := core.ResultDone
+		if all := s.results[core.ActPublish]; len(all) > 0 {
+			r = all[min(n, len(all))-1]
+		}
+		switch r {
+		case core.ResultTransient:
+			return frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Message: "no route", Transient: true}}, true
+		case core.ResultRefused:
+			return frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Message: "no rights"}}, true
+		case core.ResultUnknown:
+			return frame.Receipt{Status: frame.ReceiptUnknown}, true
+		default:
+			return frame.Receipt{Status: frame.ReceiptConfirmed}, true
+		}
 	}
 	p.answer = func(v frame.VerdictRun) (frame.SettleStatus, *core.Fault) {
-		switch {
-		case v.Kind == core.VerdictAck && has("the ack fails"):
-			return frame.SettleFailed, &core.Fault{Message: "connection lost"}
-		case v.Kind == core.VerdictAck && has("the ack is stale after the copy"):
-			p.down <- frame.SubscribeResponse{Void: &transportpb.Void{All: true, Returns: label == "returns"}}
-			return frame.SettleStale, nil
+		if v.Kind != core.VerdictAck || len(s.results[core.ActAck]) == 0 {
+			return frame.SettleDone, nil
 		}
-		return frame.SettleDone, nil
+		switch s.results[core.ActAck][0] {
+		case core.ResultFailed:
+			return frame.SettleFailed, &core.Fault{Message: "connection lost"}
+		case core.ResultStaleReturns, core.ResultStaleGone:
+			p.down <- frame.SubscribeResponse{Void: &transportpb.Void{All: true, Returns: s.returns}}
+			return frame.SettleStale, nil
+		default:
+			return frame.SettleDone, nil
+		}
 	}
 }
 
@@ -210,6 +224,7 @@ func checkBooks(t *testing.T, b *bench, j *journal, o observed) {
 			}
 		case core.ActLog:
 			lines++
+		default:
 		}
 	}
 	if got := len(b.p.kinds()); got != verdicts {
@@ -219,20 +234,19 @@ func checkBooks(t *testing.T, b *bench, j *journal, o observed) {
 		t.Errorf("%d were published, the trace has %d", len(sent), published)
 	}
 	for _, s := range b.p.outgoing() {
-		if n := s.Headers.Value(core.CountHeader); n == "" {
+		if !s.Headers.Has(core.CountHeader) {
 			t.Errorf("a copy left without a count: %+v", s)
 		}
 	}
-	counted := len(b.logs.lines("L-COUNT"))
-	if got := len(b.logs.lines("")) - counted - len(b.logs.lines("L-ABND")); got != lines {
+	besides := len(b.logs.lines("L-COUNT")) + len(b.logs.lines("L-ABND"))
+	if got := len(b.logs.lines("")) - besides; got != lines {
 		t.Errorf("%d lines, the trace has %d: %v", got, lines, b.logs.lines(""))
 	}
-	c := b.lane.Counters()
-	if c.Received != 1 || c.InWork != 0 {
+	if c := b.lane.Counters(); c.Received != 1 || c.InWork != 0 {
 		t.Errorf("counters %+v", c)
 	}
-	if rows, _ := j.kept(); rows > 0 && !strings.Contains(core.Path(o.trace).Text(core.Names{}), "FORGET") &&
-		!strings.Contains(core.Path(o.trace).Text(core.Names{}), "=CUT") {
-		t.Errorf("%d rows are left: %v", rows, j.calls)
+	text := core.Path(o.trace).Text(core.Names{})
+	if kept, _ := j.kept(); kept > 0 && !strings.Contains(text, "FORGET") && !strings.Contains(text, "=CUT") {
+		t.Errorf("%d rows are left: %v", kept, j.calls)
 	}
 }

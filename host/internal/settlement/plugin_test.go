@@ -27,6 +27,8 @@ type plugin struct {
 	receipt func(o *frame.Outgoing, n int) (frame.Receipt, bool)       // nil = CONFIRMED; false = none
 	looped  bool                                                       // what is published to "own" is delivered
 	noEnd   bool                                                       // Stop is not answered
+	mute    bool                                                       // verdicts are carried out and not answered
+	deaf    chan struct{}                                              // requests are not read until it is closed
 
 	mu        sync.Mutex
 	down      chan frame.SubscribeResponse
@@ -91,6 +93,12 @@ func (p *plugin) Subscribe(s link.ServerSubscribeStream) error {
 			p.mu.Unlock()
 			return nil
 		}
+		if p.deaf != nil {
+			select {
+			case <-p.deaf:
+			case <-s.Context().Done():
+			}
+		}
 		p.take(&r)
 	}
 }
@@ -117,7 +125,7 @@ func (p *plugin) take(r *frame.SubscribeRequest) {
 				}
 			}
 		}
-		if len(out) > 0 {
+		if len(out) > 0 && !p.mute {
 			p.down <- frame.SubscribeResponse{Settled: out}
 		}
 	}

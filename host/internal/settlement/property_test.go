@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
 	"github.com/longshore-go/longshore/internal/link"
+	"github.com/longshore-go/longshore/internal/rows"
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
@@ -87,7 +88,7 @@ func (s storm) run(t *testing.T) string {
 		{Kind: core.OutcomeAck}, retry(), later(time.Second), later(time.Hour), {Kind: core.OutcomeDrop},
 		{Kind: core.OutcomeDeadLetter}, {Kind: core.OutcomeLeave}, later(0),
 	}
-	b := newBench(t, capabilities(t, s.kind, nil), nil, func(x *setup) {
+	b := newBench(t, rows.Kinds()[s.kind], nil, func(x *setup) {
 		x.o.Handle = func(context.Context, *Delivery) Said {
 			time.Sleep(time.Duration(d.n(20)) * time.Millisecond)
 			return Said{Outcome: outcomes[d.n(len(outcomes))]}

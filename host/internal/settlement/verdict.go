@@ -67,10 +67,10 @@ func (s *settlement) ask(run frame.VerdictRun) (core.Result, bool) {
 }
 
 // wantsAnswer reports whether what follows depends on the answer: another step,
-// a failure that leads to more than L-UNS, a copy that is out, or a test that
-// looks at the results.
+// a failure that leads to more than L-UNS, a copy that is out, a row of the
+// journal that goes with the verdict, or a test that looks at the results.
 func (s *settlement) wantsAnswer() bool {
-	if s.l.o.Observe != nil || s.did&didPublish != 0 || !s.step.End {
+	if s.l.o.Observe != nil || s.did&didPublish != 0 || s.row != "" || !s.step.End {
 		return true
 	}
 	if s.step.Else == 0 {

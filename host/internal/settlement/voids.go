@@ -17,6 +17,7 @@ type news struct {
 	r     core.Result
 	v     core.Void
 	fault *core.Fault
+	open  bool // the verdict was sent, and nobody knows what became of it
 	attrs []any
 }
 
@@ -183,17 +184,19 @@ func (g *generation) lose(cause error) {
 			l.ended, l.endFault = false, nil
 		}
 	}
+	for id, f := range g.wanted {
+		delete(g.wanted, id)
+		if f.wanted && f.s != nil {
+			n := news{s: f.s, life: f.life, r: f.stale()}
+			n.open = f.state() == core.VoidLive && !g.unsent(id)
+			stale = append(stale, n)
+		}
+		f.wanted, f.extends = false, 0
+	}
 	for f := g.live; f != nil; {
 		next := f.next
 		told = g.voided(f, f.letGo(), told)
 		f = next
-	}
-	for id, f := range g.wanted {
-		delete(g.wanted, id)
-		if f.wanted && f.s != nil {
-			stale = append(stale, news{s: f.s, life: f.life, r: f.stale()})
-		}
-		f.wanted, f.extends = false, 0
 	}
 	g.runs = nil
 	l.mu.Unlock()
@@ -202,13 +205,33 @@ func (g *generation) lose(cause error) {
 	if cause != nil {
 		g.log.Debug("generation let go", "error", cause)
 	}
+	doubles := 0
 	for _, n := range stale {
+		if n.open && n.s.unanswered(n.life) {
+			doubles++
+			continue
+		}
 		n.s.answered(n.life, n.r, n.fault)
+	}
+	if doubles > 0 {
+		l.warn(core.LogDouble, "plugin lost before it answered acks, their copies leave all the same, possible doubles",
+			"generation", g.a.Number, "count", doubles)
 	}
 	for _, n := range told {
 		n.s.voided(n.life, n.v)
 	}
 	l.changed()
+}
+
+// unsent reports whether the verdict about a delivery is still queued. l.mu is
+// held.
+func (g *generation) unsent(id uint64) bool {
+	for i := range g.runs {
+		if r := &g.runs[i]; r.Kind != core.VerdictExtend && id-r.First < r.Count {
+			return true
+		}
+	}
+	return false
 }
 
 // acks reports whether any of its deliveries can be acked.

@@ -212,6 +212,23 @@ func (s *settlement) answered(life uint64, r core.Result, f *core.Fault) {
 	s.resume(r)
 }
 
+// unanswered goes on where a verdict was sent and its plugin died before the
+// answer. What must not come back counts as accepted while nothing of the plan
+// is out: the copy that follows is then a double at worst, where taking the
+// delivery for one that returns could lose it. It reports false where this is
+// not so.
+func (s *settlement) unanswered(life uint64) bool {
+	if _, ok := s.claimIf(life, func(k waitKind) bool {
+		return k == waitAnswer && !s.acking && s.did&didPublish == 0 &&
+			(s.step.Do == core.ActAck || s.step.Do == core.ActReject) && !s.step.End
+	}); !ok {
+		return false
+	}
+	s.land()
+	s.resume(core.ResultDone)
+	return true
+}
+
 // recheck looks for what may have come between the decision to wait and the
 // wait itself.
 func (s *settlement) recheck(token uint64, f *flight) {
