@@ -134,3 +134,50 @@ func BenchmarkAck(b *testing.B) {
 		})
 	}
 }
+
+// quickPublish confirms everything at once.
+type quickPublish struct {
+	ctx      context.Context
+	receipts chan []frame.Receipt
+}
+
+func (s *quickPublish) Send(p *frame.Publishes) error {
+	rs := make([]frame.Receipt, len(p.Items))
+	for i := range p.Items {
+		rs[i] = frame.Receipt{ID: p.Items[i].ID, Status: frame.ReceiptConfirmed}
+	}
+	p.Release()
+	s.receipts <- rs
+	return nil
+}
+
+func (s *quickPublish) CloseSend() error { return nil }
+
+func (s *quickPublish) Recv(rs []frame.Receipt) ([]frame.Receipt, error) {
+	select {
+	case more := <-s.receipts:
+		return append(rs, more...), nil
+	case <-s.ctx.Done():
+		return rs, s.ctx.Err()
+	}
+}
+
+func BenchmarkForward(b *testing.B) {
+	q := newQuick(b, kindA, 512)
+	ctx, cancel := context.WithCancel(context.Background())
+	box := NewOutbox(OutboxOptions{Endpoint: "in", Logger: slog.New(slog.DiscardHandler)})
+	box.Attach(&quickPublish{ctx: ctx, receipts: make(chan []frame.Receipt, 64)}, 1, cancel)
+	b.Cleanup(box.Close)
+	q.lane.o.Outboxes = func(string) *Outbox { return box }
+	q.lane.o.Handle = func(_ context.Context, d *Delivery) Said {
+		return Said{
+			Outcome: core.Outcome{Kind: core.OutcomeAck},
+			Forward: &Forward{To: core.Destination{Endpoint: "in", Name: "next"}, Message: d.Message},
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		q.turn(64)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*64), "ns/delivery")
+}

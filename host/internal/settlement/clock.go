@@ -54,16 +54,13 @@ func (c *clock) set(a *alarm, at time.Time) {
 	}
 }
 
-// unset takes a out. It reports whether a was set; when it was not, its ring
-// may be under way.
-func (c *clock) unset(a *alarm) bool {
+// unset takes a out. Its ring may be under way.
+func (c *clock) unset(a *alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a.index == 0 {
-		return false
+	if a.index != 0 {
+		heap.Remove(&c.alarms, a.index-1)
 	}
-	heap.Remove(&c.alarms, a.index-1)
-	return true
 }
 
 // close ends the goroutine. Alarms that are set do not ring any more.

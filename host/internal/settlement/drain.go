@@ -160,11 +160,11 @@ func (l *Lane) cutOffWork(left *Left) {
 
 // describe names a delivery for people.
 func describe(d *frame.Delivery) string {
-	name := strings.Clone(cut(d.Message.Name, shownText))
+	name := strings.Clone(cut(d.Message.Name))
 	if len(d.Position) == 0 {
 		return fmt.Sprintf("%s, delivery %d", name, d.ID)
 	}
-	return fmt.Sprintf("%s at %q", name, cut(string(d.Position), shownText))
+	return fmt.Sprintf("%s at %q", name, cut(string(d.Position)))
 }
 
 // part sends the last verdicts, half-closes the stream and waits for its end.

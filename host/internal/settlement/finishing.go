@@ -91,7 +91,7 @@ func (s *settlement) finish() bool {
 	if s.row != "" && s.forgetOwn() {
 		return false
 	}
-	if s.l.o.Observe != nil {
+	if s.l.o.Observe != nil && s.said.Forward == nil { // a forward that was cut has no plan yet
 		s.l.o.Observe(&s.c, &s.plan, s.trace)
 	}
 	l := s.l

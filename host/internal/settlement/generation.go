@@ -16,6 +16,10 @@ import (
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
+// unansweredMost is how many windows of verdicts may await their answers: what
+// is decided gives its credit back before it is answered.
+const unansweredMost = 4
+
 // generation is a lane's side of one generation's stream. All but the channels
 // is guarded by the lane's lock.
 type generation struct {
@@ -139,6 +143,8 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 		return g.breach(fmt.Sprintf("sent delivery %d after delivery %d", item.ID, g.id))
 	case int(item.Profile) >= len(g.a.Profiles):
 		return g.breach(fmt.Sprintf("sent delivery %d with profile %d of %d", item.ID, item.Profile, len(g.a.Profiles)))
+	case uint64(len(g.wanted)) > unansweredMost*g.window.Messages:
+		return g.breach(fmt.Sprintf("leaves %d verdicts unanswered", len(g.wanted)))
 	case !g.l.granted, g.count >= g.window.Messages, g.bytes >= g.window.Bytes:
 		return g.breach(fmt.Sprintf("sent delivery %d without credit for it", item.ID))
 	}

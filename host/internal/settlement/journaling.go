@@ -76,12 +76,9 @@ func (s *settlement) written(token uint64, row string, err error) {
 		s.resume(core.ResultFailed)
 		return
 	}
-	switch s.step.Do {
-	case core.ActStore:
-		s.stored = row
+	s.stored = row // none after it was forgotten, or has become a parked one
+	if row != "" {
 		s.mark()
-	case core.ActForget, core.ActPark:
-		s.stored = ""
 	}
 	s.resume(core.ResultDone)
 }

@@ -57,7 +57,7 @@ func (s *settlement) line() {
 
 // words are the text and the attributes of the line in hand.
 func (s *settlement) words() (string, []any) {
-	attempt := []any{"attempt", s.d.Number}
+	attempt := []any{"generation", s.generation, "delivery", s.id, "attempt", s.d.Number}
 	switch s.step.Code {
 	case core.LogError:
 		return "handler returned an error", append(attempt, "outcome", s.c.Outcome.Kind.String(), "error", s.said.Err)

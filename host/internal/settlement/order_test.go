@@ -199,3 +199,53 @@ func TestOneAtATime(t *testing.T) {
 		}
 	})
 }
+
+// A plugin that takes verdicts and answers none of them is let go before what
+// waits for it outgrows the window.
+func TestUnansweredVerdicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, kindA, acks, func(s *setup) {
+			s.o.Window = frame.Credit{Messages: 16, Bytes: 1 << 20}
+			s.plugin = func(p *plugin) { p.mute = true }
+		})
+		synctest.Wait()
+		for range 100 {
+			b.p.deliver(message("x"))
+			synctest.Wait()
+			if !b.lane.State().Attached {
+				break
+			}
+		}
+		if n := b.lane.Counters().Received; n < 64 || n > 66 || b.lane.State().Attached {
+			t.Errorf("%d delivered, attached %v", n, b.lane.State().Attached)
+		}
+	})
+}
+
+// A stop that cuts a forward has no plan to show for it.
+func TestStopCutsAForward(t *testing.T) {
+	for name, caps := range map[string]core.Capabilities{"A": kindA, "U": kindU} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var failures []error
+				b := newBench(t, caps, forwards(&failures), func(s *setup) {
+					s.plugin = func(p *plugin) { p.receipt = none }
+				})
+				synctest.Wait()
+				b.p.deliver(message("x"))
+				synctest.Wait()
+				left, _, missing := b.stop(limited(t, time.Second))
+				lost := 0
+				if caps.Ack == core.AckNone {
+					lost = 1
+				}
+				if left.Settlements != 1 || left.Lost != lost || missing != 1 {
+					t.Errorf("left %+v, %d missing", left, missing)
+				}
+				if got := b.observed(); len(got) != 0 {
+					t.Errorf("plans %v", got)
+				}
+			})
+		})
+	}
+}

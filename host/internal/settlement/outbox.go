@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
@@ -271,9 +272,12 @@ func (b *Outbox) Drain(ctx context.Context) int {
 	}
 	b.mu.Unlock()
 	if g != nil {
+		t := time.NewTimer(endLimit)
+		defer t.Stop()
 		select {
 		case <-g.ended:
 		case <-ctx.Done():
+		case <-t.C: // a plugin that does not end its stream is not waited for
 		}
 	}
 	return b.Missing()

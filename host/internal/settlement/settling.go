@@ -23,6 +23,8 @@ type settlement struct {
 	over  bool    // its plan is carried out, but for the row of its delivery
 	stray bool    // a copy of a former run: it is no delivery of this lane
 
+	generation, id uint64 // of the delivery, for the log
+
 	d      Delivery
 	said   Said
 	reason error // why a computed destination was refused
@@ -177,6 +179,7 @@ func (s *settlement) begin() bool {
 func (s *settlement) open() {
 	l, f := s.l, s.f
 	item := f.item()
+	s.generation, s.id = f.gen.a.Number, f.id
 	s.c = core.Case{ // the outcome follows
 		Source:  *f.caps(),
 		Retry:   l.o.RetryTo,
@@ -206,7 +209,7 @@ func (s *settlement) open() {
 	s.d.Last = l.o.Policy.MaxAttempts > 0 && s.d.Number >= uint64(l.o.Policy.MaxAttempts)
 	if s.bad != nil {
 		l.warn(core.LogCount, "count header is no number, read as 0",
-			"attempt", s.d.Number, "value", cut(string(s.bad), shownText))
+			"attempt", s.d.Number, "value", cut(string(s.bad)))
 	}
 }
 

@@ -102,11 +102,12 @@ func oneLine(text string) string {
 			return ' '
 		}
 		return r
-	}, text), shownText)
+	}, text))
 }
 
-// cut is text, cut to at most n bytes at the end of a character.
-func cut(text string, n int) string {
+// cut is text, cut to at most shownText bytes at the end of a character.
+func cut(text string) string {
+	n := shownText
 	if len(text) <= n {
 		return text
 	}

@@ -109,16 +109,20 @@ func (w *Waiting) stops() bool {
 
 // cut ends the wait of a copy, unless it is on its way and may still arrive.
 func (s *settlement) cut(life uint64, which cutting) {
-	if _, ok := s.claimIf(life, func(k waitKind) bool {
+	k, ok := s.claimIf(life, func(k waitKind) bool {
 		if k == waitReceipt {
 			return s.cuttable(which) && s.wait.box.take(s.wait.p) || which == cutAll
 		}
 		return s.cuttable(which) && (k == waitLater || k == waitAgain) || which == cutAll
-	}); ok {
-		if s.over {
-			s.finish()
-			return
-		}
+	})
+	switch {
+	case !ok:
+	case s.over:
+		s.finish()
+	case k == waitForward: // there is no plan yet
+		s.did |= didCut
+		s.finish()
+	default:
 		s.resume(core.ResultCut)
 	}
 }
