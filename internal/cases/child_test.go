@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host"
+)
+
+// envChild holds the configuration of a host in a process of its own.
+const envChild = "LONGSHORE_CASES_CHILD"
+
+// scriptHeader tells the child's handler what to do with a message: a step for
+// each attempt, separated by semicolons; the last one stays. A step is a list of
+// words: "until NAME" waits for the test to open the gate of that name, then
+// follows what the handler says.
+const scriptHeader = "x-script"
+
+// childConfig is what a child runs.
+type childConfig struct {
+	Endpoints     []childEndpoint
+	Subscriptions []childSubscription
+	Drain         time.Duration
+	Gates         string // folder of opened gates
+}
+
+type childEndpoint struct {
+	Name, Plugin, Path string
+	Settings           any
+	Stdio              bool
+}
+
+type childSubscription struct {
+	From, Name string
+	Cap        int
+	Dead       string // on the same endpoint
+	RetryTo    string // likewise
+	PanicDrops bool
+}
+
+// event is what a child tells on descriptor 3.
+type event struct {
+	Kind         string // ready, run, end
+	Subscription string
+	Payload      string
+	Attempt      uint64
+	Error        string
+}
+
+// childMain runs a host until a signal, as a service's own main does.
+func childMain(text string) int {
+	var c childConfig
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	events := &teller{enc: json.NewEncoder(os.NewFile(3, "events"))}
+	syscall.CloseOnExec(3)
+	h := host.New(
+		host.WithLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		host.WithDrainLimit(c.Drain), host.WithPublishLimit(time.Second),
+	)
+	byName := map[string]*host.Endpoint{}
+	for _, e := range c.Endpoints {
+		p := host.Plugin{Name: e.Plugin, Path: e.Path}
+		if e.Stdio {
+			p.Stdio = &host.Stdio{}
+		}
+		byName[e.Name] = h.Endpoint(e.Name, p, e.Settings)
+	}
+	for _, s := range c.Subscriptions {
+		var rules []host.Rule
+		if s.Cap > 0 {
+			rules = append(rules, host.MaxAttempts(s.Cap))
+		}
+		if s.Dead != "" {
+			rules = append(rules, host.DeadLetterTo(byName[s.From].To(s.Dead)))
+		}
+		if s.RetryTo != "" {
+			rules = append(rules, host.RetryTo(byName[s.From].To(s.RetryTo)))
+		}
+		if s.PanicDrops {
+			rules = append(rules, host.OnPanic(host.AsDrop))
+		}
+		host.Handle(byName[s.From].Subscription(s.Name), func(ctx context.Context, m *host.Message[[]byte]) error {
+			events.tell(event{Kind: "run", Subscription: s.Name, Payload: string(m.Value), Attempt: m.Attempt()})
+			return followed(ctx, c.Gates, m)
+		}, rules...)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	go events.tellWhen(ctx, h.Ready)
+	err := h.Run(ctx)
+	last := event{Kind: "end"}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	events.tell(last)
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// followed does what the message's script says for this attempt.
+func followed(ctx context.Context, gates string, m *host.Message[[]byte]) error {
+	steps := strings.Split(m.Header(scriptHeader), ";")
+	step := steps[min(int(max(m.Attempt(), 1)), len(steps))-1]
+	words := strings.Fields(step)
+	if len(words) > 1 && words[0] == "until" {
+		for {
+			if _, err := os.Stat(filepath.Join(gates, words[1])); err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+		words = words[2:]
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	switch words[0] {
+	case "ack":
+		return nil
+	case "retry":
+		return host.Retry(errors.New("told to"))
+	case "drop":
+		return host.Drop(errors.New("told to"))
+	case "panic":
+		panic("told to")
+	default:
+		return fmt.Errorf("unknown step %q", step)
+	}
+}
+
+// teller writes events.
+type teller struct {
+	mu  sync.Mutex
+	enc *json.Encoder
+}
+
+func (t *teller) tell(e event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.enc.Encode(e)
+}
+
+// tellWhen tells that the host is ready.
+func (t *teller) tellWhen(ctx context.Context, ready func() bool) {
+	for !ready() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	t.tell(event{Kind: "ready"})
+}
+
+// scripted is the header that a message's script travels in.
+func scripted(steps string) core.Headers {
+	return core.Headers{{Name: scriptHeader, Value: []byte(steps)}}
+}
