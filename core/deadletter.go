@@ -76,23 +76,32 @@ func (d *DeadLetter) headers(into Headers) Headers {
 	return into
 }
 
+// maxMessage is the most payload and headers that travel at all: the limit of a
+// destination that names none.
+const maxMessage = 64 << 20
+
 // ForDeadLetter returns the headers of the dead letter of a message with the
 // headers h and payload bytes of payload: those of a copy, then what cause says
 // (nil: nothing), which replaces what the message had under these names. What
 // the destination to cannot carry travels in one header together, so that a
 // dead letter is never refused for a header; a destination without headers gets
-// none. Where the whole is too large for to, the stack goes, then the reason.
+// none. Where the whole is too large for to, the stack goes, then the reason,
+// then the rest of the cause.
 func (h Headers) ForDeadLetter(count uint64, cause *DeadLetter, to Publishing, payload int) Headers {
 	list := h.ForCopy(make(Headers, 0, len(h)+2+len(causeNames)), count)
 	if cause != nil {
 		list = cause.headers(list.Without(causeNames[:]...))
 	}
 	out := list.fit(to)
-	for _, name := range [...]string{StackHeader, ReasonHeader} {
-		if cause == nil || to.MaxBytes == 0 || int64(payload+out.Size()) <= to.MaxBytes {
+	limit := int64(maxMessage)
+	if to.MaxBytes > 0 {
+		limit = min(limit, to.MaxBytes)
+	}
+	for _, names := range [...][]string{{StackHeader}, {ReasonHeader}, causeNames[:]} {
+		if cause == nil || int64(payload)+int64(out.Size()) <= limit {
 			break
 		}
-		list = list.Without(name)
+		list = list.Without(names...)
 		out = list.fit(to)
 	}
 	return out

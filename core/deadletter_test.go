@@ -64,19 +64,41 @@ func TestForDeadLetterCuts(t *testing.T) {
 	if v := got.Value(core.StackHeader); !strings.HasPrefix(v, "goroutine 1 [running]: main.main() ü") {
 		t.Errorf("the stack begins with %.40q", v)
 	}
-	// Too large for the destination: the stack goes first, then the reason.
+}
+
+// A dead letter too large for its destination loses the stack first, then the
+// reason, then the rest of the cause. The protocol's own limit is one as well.
+func TestForDeadLetterFitsItsDestination(t *testing.T) {
+	const protocol, payload = 64 << 20, 10
 	cause := &core.DeadLetter{Error: "e", Reason: "why", Stack: strings.Repeat("s", 100)}
-	full := core.Headers(nil).ForDeadLetter(1, cause, bytesTo, 10).Size()
+	full := core.Headers(nil).ForDeadLetter(1, cause, bytesTo, payload).Size()
+	least := core.Headers(nil).ForDeadLetter(1, nil, bytesTo, payload).Size()
 	for _, tt := range []struct {
-		limit         int
-		stack, reason bool
-	}{{full + 10, true, true}, {full + 9, false, true}, {50, false, false}} {
-		to := bytesTo
-		to.MaxBytes = int64(tt.limit)
-		got := core.Headers(nil).ForDeadLetter(1, cause, to, 10)
-		if got.Has(core.StackHeader) != tt.stack || got.Has(core.ReasonHeader) != tt.reason {
-			t.Errorf("limit %d: got %v", tt.limit, got)
-		}
+		name                 string
+		limit, payload       int
+		stack, reason, cause bool
+	}{
+		{"all fits", full + payload, payload, true, true, true},
+		{"no stack", full + payload - 1, payload, false, true, true},
+		{"no reason", full + payload - 130, payload, false, false, true},
+		{"no cause", least + payload, payload, false, false, false},
+		{"nothing helps", 1, payload, false, false, false},
+		{"just within the protocol", 0, protocol - full, true, true, true},
+		{"no stack within the protocol", 0, protocol - full + 1, false, true, true},
+		{"no cause within the protocol", 0, protocol - least, false, false, false},
+		{"a limit beyond the protocol's", protocol + full, protocol - least, false, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			to := bytesTo
+			to.MaxBytes = int64(tt.limit)
+			got := core.Headers(nil).ForDeadLetter(1, cause, to, tt.payload)
+			if got.Has(core.StackHeader) != tt.stack || got.Has(core.ReasonHeader) != tt.reason || got.Has(core.ErrorHeader) != tt.cause {
+				t.Errorf("got %v", got)
+			}
+			if !got.Has(core.CountHeader) {
+				t.Error("the count is gone")
+			}
+		})
 	}
 }
 
