@@ -5,6 +5,7 @@ package host
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,11 @@ type attached struct {
 
 	mu       sync.Mutex
 	now      *generation // nil = down
+	opening  *generation // connected, its streams are being opened
 	resume   []byte
 	linkDown bool
-	gone     bool // an optional endpoint that is lost for good
+	gone     bool  // an optional endpoint that is lost for good
+	breach   error // why the host killed the last generation; nil = it did not
 }
 
 // generation is what the host opened on one life of a plugin.
@@ -105,6 +108,7 @@ func (a *attached) spawn(ctx context.Context, number uint64) (process.Generation
 	o := process.Options{
 		Name: p.Name, Path: p.Path, Checksum: p.Checksum, Env: p.Env,
 		Endpoint:   a.endpoint.name,
+		Host:       version(),
 		Logger:     a.run.opts.logger,
 		StartLimit: a.run.opts.startLimit,
 		Heartbeat:  a.run.opts.heartbeat,
@@ -134,9 +138,39 @@ func (a *attached) spawnInProcess(number uint64) (process.Generation, error) {
 	}
 	g, err := inproc.New(p.InProcess, o)
 	if err != nil {
+		closeStdio(o.Stdio)
 		return nil, err
 	}
+	if o.Stdio != nil {
+		a.run.goroutines.Go(func() {
+			<-g.Done()
+			closeStdio(o.Stdio)
+		})
+	}
 	return g, nil
+}
+
+// closeStdio closes the descriptors of a transport that ran in process; it has
+// no use for them any more.
+func closeStdio(s *pluginapi.Stdio) {
+	if s != nil {
+		_ = s.Close() // descriptors of its own, nothing is buffered
+	}
+}
+
+// version names the host and its version, for the logs of plugins.
+func version() string {
+	const name, path = "longshore", "github.com/longshore-go/longshore"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return name
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == path {
+			return name + " " + m.Version
+		}
+	}
+	return name
 }
 
 // configure hands the settings over; what the plugin says against them are
@@ -160,7 +194,7 @@ func (a *attached) configure(ctx context.Context, g process.Generation) ([]Findi
 	at := a.at()
 	at.Places, at.Err = places(a.endpoint.place), f
 	if len(f.Diagnostics) == 0 {
-		at.Option, at.Message = "settings", f.Message
+		at.Option, at.Message = "settings", shorten(f.Message)
 		return []Finding{at}, nil
 	}
 	return settingFindings(at, "settings", f.Diagnostics), nil

@@ -3,9 +3,7 @@
 package host
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -35,7 +33,7 @@ func (r *run) check(known []Finding) []Finding {
 		}
 		found = append(found, s.checkPolicy(s.profiles, known)...)
 	}
-	return append(found, r.checkDeadLetters()...)
+	return append(append(found, r.checkDeadLetters()...), r.checkForwards()...)
 }
 
 // route sets policy, declaration and routes; false where a destination's
@@ -138,108 +136,4 @@ func spokenOf(known []Finding, f Finding) bool {
 	return slices.ContainsFunc(known, func(k Finding) bool {
 		return !k.Warning && k.Endpoint == f.Endpoint && k.Subscription == f.Subscription && k.Option == f.Option
 	})
-}
-
-// checkDeadLetters refuses dead letters that come back to their subscription, by
-// themselves or through the dead letters of others, and warns of those that
-// another subscription reads by a pattern.
-func (r *run) checkDeadLetters() []Finding {
-	var found []Finding
-	reported := make(map[*subscribed]bool)
-	for _, s := range r.subs {
-		if s.rules().deadLetter.IsZero() {
-			continue
-		}
-		if loop := r.loop(s); loop != nil {
-			if !slices.ContainsFunc(loop, func(s *subscribed) bool { return reported[s] }) {
-				found = append(found, s.loops(loop))
-			}
-			for _, on := range loop {
-				reported[on] = true
-			}
-			continue
-		}
-		readers, exact := r.readers(s)
-		for _, reader := range readers {
-			if slices.Contains(exact, reader) {
-				continue
-			}
-			f := s.at()
-			f.Option, f.Warning = "DeadLetterTo", true
-			f.Message = fmt.Sprintf("subscription %s matches the dead letter %s as well", reader.sub.name, s.dead.To)
-			f.Fix = "name a dead letter outside its pattern, or be ready for it there"
-			f.Places = places(s.placeOf("DeadLetterTo"))
-			found = append(found, f)
-		}
-	}
-	return found
-}
-
-// readers returns the subscriptions that would receive the dead letters of s,
-// and those of them that read exactly their name.
-func (r *run) readers(s *subscribed) (all, exact []*subscribed) {
-	to := s.resolve(s.rules().deadLetter)
-	t := r.target(to, transportpb.Purpose_PURPOSE_DEAD_LETTER)
-	if t == nil {
-		return nil, nil
-	}
-	return r.byName[to.Endpoint].ids(t.GetReturnsTo()), r.byName[to.Endpoint].ids(t.GetExactly())
-}
-
-// ids returns the subscriptions with these ids, in order.
-func (a *attached) ids(ids []uint32) []*subscribed {
-	var out []*subscribed
-	for _, id := range ids {
-		if int(id) < len(a.subs) {
-			out = append(out, a.subs[id])
-		}
-	}
-	return out
-}
-
-// loop returns the subscriptions through which the dead letters of s come back
-// to it, s first; nil where they do not.
-func (r *run) loop(s *subscribed) []*subscribed {
-	seen := make(map[*subscribed]bool)
-	var follow func(at *subscribed, path []*subscribed) []*subscribed
-	follow = func(at *subscribed, path []*subscribed) []*subscribed {
-		readers, _ := r.readers(at)
-		for _, next := range readers {
-			if next == s {
-				return path
-			}
-			if seen[next] {
-				continue
-			}
-			seen[next] = true
-			if found := follow(next, append(slices.Clone(path), next)); found != nil {
-				return found
-			}
-		}
-		return nil
-	}
-	return follow(s, []*subscribed{s})
-}
-
-// loops is the refusal of a loop.
-func (s *subscribed) loops(loop []*subscribed) Finding {
-	f := s.at()
-	f.Option = "DeadLetterTo"
-	to := s.resolve(s.rules().deadLetter)
-	if len(loop) == 1 {
-		f.Message = fmt.Sprintf("dead letters to %s come back to this subscription", to)
-		f.Fix = "name a destination that it does not read"
-		f.Places = places(s.placeOf("DeadLetterTo"))
-		return f
-	}
-	names := make([]string, 0, len(loop))
-	ps := make([]place, 0, len(loop))
-	for _, on := range loop {
-		names = append(names, on.sub.name)
-		ps = append(ps, on.placeOf("DeadLetterTo"))
-	}
-	f.Message = fmt.Sprintf("dead letters to %s come back through the dead letters of %s", to, strings.Join(names[1:], ", "))
-	f.Fix = "let one of them end at a destination that none of them reads"
-	f.Places = places(ps...)
-	return f
 }

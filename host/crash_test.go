@@ -342,3 +342,31 @@ func TestLostConnectionTurnsReadinessOff(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWaitingCopiesOutliveThePlugin makes a copy due while its endpoint is
+// down: it leaves with the next generation.
+func TestWaitingCopiesOutliveThePlugin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues()
+		q.put("orders", "one")
+		s := newService(host.WithRestartBackoff(5*time.Second, 5*time.Second))
+		host.Handle(attach(s.Host, "in", q).Subscription("orders"), func(_ context.Context, m *host.Message[[]byte]) error {
+			if m.Attempt() == 1 {
+				return host.RetryAfter(time.Second, nil)
+			}
+			return nil
+		})
+		s.run(t)
+		time.Sleep(500 * time.Millisecond)
+		s.Crash("in")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"ack one", "ack one"}, q.verdicts("orders")); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s", diff)
+		}
+		s.stop()
+		if err := s.result(t); err != nil {
+			t.Error(err)
+		}
+	})
+}

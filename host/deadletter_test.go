@@ -128,3 +128,50 @@ func TestCopiesNeedHeaders(t *testing.T) {
 		t.Errorf("findings (-want +got):\n%s\n%v", diff, e)
 	}
 }
+
+// TestForwardsThatComeBack refuses what would go round for ever.
+func TestForwardsThatComeBack(t *testing.T) {
+	fw := func(name string) []host.Rule { return []host.Rule{host.Forward(dest("in", name))} }
+	for name, c := range map[string]struct {
+		subs  map[string][]host.Rule
+		words []string // of the refusal; nil = none
+		warns []string // of the one warning; nil = none
+	}{
+		"to another place": {map[string][]host.Rule{"a": fw("b")}, nil, nil},
+		"to a reader":      {map[string][]host.Rule{"a": fw("b"), "b": fw("c")}, nil, nil},
+		"to itself": {
+			map[string][]host.Rule{"a": fw("a")}, []string{"subscription a", "Forward", "a@in", "come back to this subscription"}, nil,
+		},
+		"round": {
+			map[string][]host.Rule{"a": fw("b"), "b": fw("a")}, []string{"Forward", "through the forwarded messages of"}, nil,
+		},
+		"by a pattern": {
+			map[string][]host.Rule{"a/#": fw("a/done")}, nil, []string{"code=L-CHECK", "option=Forward", "subscription=a/#"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newService()
+			in := attach(s.Host, "in", newQueues())
+			for sub, rules := range c.subs {
+				host.Handle(in.Subscription(sub), acks, rules...)
+			}
+			if c.words != nil {
+				e := startError(t, s)
+				if len(e.Findings) != 1 {
+					t.Errorf("got %v, want one finding", e)
+				}
+				for _, w := range c.words {
+					if !strings.Contains(e.Error(), w) {
+						t.Errorf("%q does not stand in %q", w, e)
+					}
+				}
+				return
+			}
+			s.serve(t)
+			lines := s.log.lines("code=L-CHECK")
+			if c.warns == nil && len(lines) > 0 || c.warns != nil && (len(lines) != 1 || len(s.log.lines(c.warns...)) != 1) {
+				t.Errorf("got %v, want one line with %v", lines, c.warns)
+			}
+		})
+	}
+}

@@ -48,6 +48,17 @@ func (f Finding) String() string {
 	return b.String()
 }
 
+// shownText is how much of a text that a plugin gave is shown: a screen full.
+const shownText = 2048
+
+// shorten cuts a plugin's text to what people can read.
+func shorten(s string) string {
+	if len(s) <= shownText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:shownText], "") + "..."
+}
+
 // refusals returns those of fs that refuse.
 func refusals(fs []Finding) []Finding {
 	var out []Finding

@@ -111,10 +111,10 @@ func (l *killLoad) run(t *testing.T) {
 		for len(l.missing()) > 0 && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 		}
-	}
-	if len(l.missing()) > 0 {
-		l.account(t, s)
-		return
+		if len(l.missing()) > 0 {
+			l.account(t, s)
+			return
+		}
 	}
 	l.must(t, l.WaitIdle(ctx, "orders"))
 	s.stop()

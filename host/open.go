@@ -30,9 +30,14 @@ func (e *refusedError) Unwrap() error {
 	return &core.Fault{Code: core.FaultInvalid, Message: "refused"}
 }
 
+// protocolError says that a plugin broke the contract in what it answered.
+type protocolError struct{ what string }
+
+func (e *protocolError) Error() string { return "the plugin breaks the protocol: " + e.what }
+
 // open connects a generation and opens its streams. Later generations than the
 // first are configured and inspected again before.
-func (a *attached) open(ctx context.Context, p process.Generation) (err error) {
+func (a *attached) open(ctx context.Context, p process.Generation) error {
 	if p.Generation() > 1 {
 		if err := a.renew(ctx, p); err != nil {
 			return err
@@ -40,17 +45,34 @@ func (a *attached) open(ctx context.Context, p process.Generation) (err error) {
 	}
 	g := &generation{Generation: p}
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	defer func() {
-		if err != nil {
-			g.cancel()
-		}
-	}()
 	if err := a.connect(ctx, g); err != nil {
+		g.cancel()
 		return fmt.Errorf("connect: %w", err)
 	}
+	a.mu.Lock()
+	a.opening, a.breach = g, nil
+	a.mu.Unlock()
+	err := a.openStreams(ctx, g)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.opening = nil
+	if err == nil {
+		a.now = g
+		return nil
+	}
+	g.cancel()
+	if a.breach != nil {
+		return fmt.Errorf("open streams: %w", a.breach) // what else failed follows from it
+	}
+	return err
+}
+
+// openStreams opens the publish stream and the subscriptions.
+func (a *attached) openStreams(ctx context.Context, g *generation) error {
 	publish, cancel := context.WithCancel(g.ctx)
 	out, err := within(ctx, cancel, func() (link.PublishStream, error) { return g.Link().Publish(publish) })
 	if err != nil {
+		cancel()
 		return fmt.Errorf("open publish stream: %w", err)
 	}
 	a.outbox.Attach(out, g.Generation.Generation(), cancel)
@@ -58,9 +80,6 @@ func (a *attached) open(ctx context.Context, p process.Generation) (err error) {
 		a.outbox.Detach(err)
 		return err
 	}
-	a.mu.Lock()
-	a.now = g
-	a.mu.Unlock()
 	return nil
 }
 
@@ -196,14 +215,18 @@ func (s *subscribed) begin(ctx context.Context, g *generation) (*settlement.Atta
 	if f := r.Ended.GetFault(); f != nil {
 		return nil, convert.ToFault(f)
 	}
+	if r.Deliveries != nil {
+		r.Deliveries.Release()
+	}
 	if r.Started == nil {
-		return nil, errors.New("the plugin's first answer is not Started")
+		return nil, &protocolError{"its first answer on a subscription is not Started"}
 	}
 	profiles := convert.ToProfiles(r.Started.GetProfiles())
 	if len(profiles) == 0 {
 		profiles = s.profiles
 	}
-	if found := refusals(s.checkPolicy(profiles, nil)); len(found) > 0 {
+	found := s.checkNarrower(profiles)
+	if found = append(found, refusals(s.checkPolicy(profiles, nil))...); len(found) > 0 {
 		return nil, &refusedError{found}
 	}
 	return &settlement.Attachment{
@@ -216,11 +239,14 @@ func (s *subscribed) begin(ctx context.Context, g *generation) (*settlement.Atta
 func within[T any](ctx context.Context, cancel context.CancelFunc, f func() (T, error)) (T, error) {
 	stop := context.AfterFunc(ctx, cancel)
 	v, err := f()
-	if !stop() {
-		var zero T
-		return zero, errors.Join(context.Cause(ctx), err)
+	if stop() {
+		return v, err
 	}
-	return v, err
+	var zero T
+	if err == nil {
+		return zero, context.Cause(ctx)
+	}
+	return zero, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
 }
 
 // reopen opens one subscription again that ended with a passing fault.
@@ -232,6 +258,12 @@ func (s *subscribed) reopen(ctx context.Context) error {
 	at, err := s.open(ctx, g)
 	if err != nil {
 		return err
+	}
+	s.on.mu.Lock()
+	defer s.on.mu.Unlock()
+	if s.on.now != g {
+		at.Cancel()
+		return ErrEndpointDown
 	}
 	s.lane.Attach(*at)
 	return nil

@@ -149,10 +149,13 @@ func (a *attached) begin(ctx context.Context) []Finding {
 // failed is a call or a start that did not come to an answer.
 func (a *attached) failed(option string, err error) Finding {
 	f := a.at()
-	f.Option, f.Message, f.Err, f.Places = option, err.Error(), err, places(a.endpoint.place)
+	f.Option, f.Message, f.Err, f.Places = option, shorten(err.Error()), err, places(a.endpoint.place)
 	var start *process.StartError
 	var fault *core.Fault
+	var breach *protocolError
 	switch {
+	case errors.As(err, &breach):
+		f.Fix = "report it to the transport's author"
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Message, f.Fix = "no answer in time", "see the plugin's log, or raise WithStartLimit or WithConnectLimit"
 	case errors.As(err, &start):
@@ -165,7 +168,7 @@ func (a *attached) failed(option string, err error) Finding {
 		}
 	case errors.As(err, &fault) && len(fault.Diagnostics) > 0:
 		d := fault.Diagnostics[0]
-		f.Option, f.Message, f.Fix = joinOption(option, d.Path), d.Message, d.Fix
+		f.Option, f.Message, f.Fix = joinOption(option, shorten(d.Path)), shorten(d.Message), shorten(d.Fix)
 	}
 	return f
 }
@@ -227,7 +230,8 @@ func (a *attached) read(report *transportpb.InspectResponse) []Finding {
 
 // pluginFinding is a finding of a plugin.
 func pluginFinding(at Finding, f *transportpb.Finding, ps []string) Finding {
-	at.Option, at.Message, at.Fix, at.Warning = f.GetOption(), f.GetMessage(), f.GetFix(), f.GetWarning()
+	at.Option, at.Message, at.Fix = shorten(f.GetOption()), shorten(f.GetMessage()), shorten(f.GetFix())
+	at.Warning = f.GetWarning()
 	at.Places = ps
 	return at
 }
@@ -235,10 +239,10 @@ func pluginFinding(at Finding, f *transportpb.Finding, ps []string) Finding {
 // finding is what a plugin said against a destination that u uses.
 func (u user) finding(a *attached, to core.Destination, f *transportpb.Finding) Finding {
 	at := u.at(a)
-	at.Warning, at.Fix = f.GetWarning(), f.GetFix()
-	at.Message = to.String() + ": " + f.GetMessage()
+	at.Warning, at.Fix = f.GetWarning(), shorten(f.GetFix())
+	at.Message = to.String() + ": " + shorten(f.GetMessage())
 	if f.GetOption() != "" && f.GetOption() != u.option {
-		at.Message += " (" + f.GetOption() + ")"
+		at.Message += " (" + shorten(f.GetOption()) + ")"
 	}
 	return at
 }

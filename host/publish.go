@@ -168,8 +168,6 @@ func (r *run) publish(ctx context.Context, to core.Destination, out frame.Outgoi
 		return receipt, false, nil
 	case receipt.Status == frame.ReceiptRefused:
 		return receipt, false, reason(receipt.Fault, err)
-	case receipt.Status == frame.ReceiptUnspecified && err != nil:
-		return receipt, false, err // never handed over
 	default:
 		return receipt, true, reason(receipt.Fault, err)
 	}

@@ -113,7 +113,11 @@ func schemaMessage(k jsonschema.ErrorKind) (message, fix string) {
 	case *kind.Format:
 		return "does not have the form that it must have", "write it as a " + k.Want
 	default:
-		return "does not satisfy " + strings.Join(k.KeywordPath(), "."), "see the transport's schema"
+		keyword := strings.Join(k.KeywordPath(), ".")
+		if keyword == "" {
+			keyword = "the transport's schema"
+		}
+		return "does not satisfy " + keyword, "see what the transport's documentation says of it"
 	}
 }
 

@@ -32,7 +32,7 @@ func settingFindings(at Finding, prefix string, ds []core.Diagnostic) []Finding 
 	out := make([]Finding, 0, len(ds))
 	for _, d := range ds {
 		f := at
-		f.Option, f.Message, f.Fix = joinOption(prefix, d.Path), d.Message, d.Fix
+		f.Option, f.Message, f.Fix = joinOption(prefix, shorten(d.Path)), shorten(d.Message), shorten(d.Fix)
 		out = append(out, f)
 	}
 	return out

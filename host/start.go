@@ -88,6 +88,7 @@ func (r *run) build() {
 		a.opened = make(chan error, 1)
 		a.outbox = settlement.NewOutbox(settlement.OutboxOptions{
 			Endpoint: a.endpoint.name, Logger: o.logger, Messages: o.windowCount, Bytes: o.windowBytes,
+			Broken: a.broken,
 		})
 	}
 	for _, s := range r.subs {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/link"
 	"github.com/longshore-go/longshore/internal/process"
 )
 
@@ -125,21 +126,35 @@ func (a *attached) link(g process.Generation, up bool, reason string) {
 }
 
 // broken deals with a stream that ended without an orderly end: the plugin is
-// dead, or is made so, since nothing of it can be trusted any more.
+// dead, or is made so, since nothing of it can be trusted any more. A cause that
+// is no loss is a breach of the protocol.
 func (a *attached) broken(number uint64, cause error) {
-	g := a.current()
+	a.mu.Lock()
+	g := a.now
+	if g == nil {
+		g = a.opening
+	}
+	a.mu.Unlock()
 	if g == nil || g.Generation.Generation() != number {
 		return
 	}
+	var lost *link.LostError
+	grace := brokenGrace
+	if !errors.As(cause, &lost) {
+		grace = 0
+	}
 	a.run.goroutines.Go(func() {
-		grace := time.NewTimer(brokenGrace)
-		defer grace.Stop()
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
 		select {
 		case <-g.Done():
 		case <-g.ctx.Done():
 		case <-a.run.ended.Done():
-		case <-grace.C:
+		case <-timer.C:
 			a.log.Error("plugin broke off a stream and is killed", "generation", number, "error", cause)
+			a.mu.Lock()
+			a.breach = cause
+			a.mu.Unlock()
 			g.Kill()
 		}
 	})
@@ -155,6 +170,12 @@ func (a *attached) mark() {
 
 // loss is the error of an endpoint that is lost for good.
 func (a *attached) loss(cause error) *EndpointError {
+	a.mu.Lock()
+	breach := a.breach
+	a.mu.Unlock()
+	if breach != nil {
+		cause = fmt.Errorf("%w; it was killed for this: %w", cause, breach)
+	}
 	e := &EndpointError{Endpoint: a.endpoint.name, Err: cause}
 	for _, s := range a.subs {
 		e.add(s)

@@ -153,10 +153,17 @@ func (a *attached) inspect(ctx context.Context, l link.Link) (*transportpb.Inspe
 		return nil, err
 	}
 	if n, want := len(r.GetRegistrations()), len(a.usage.request.Registrations); n != want {
-		return nil, fmt.Errorf("inspect: plugin %s answered for %d registrations of %d", a.plugin(), n, want)
+		return nil, &protocolError{fmt.Sprintf("Inspect answered for %d registrations of %d", n, want)}
 	}
 	if n, want := len(r.GetDestinations()), len(a.usage.request.Destinations); n != want {
-		return nil, fmt.Errorf("inspect: plugin %s answered for %d destinations of %d", a.plugin(), n, want)
+		return nil, &protocolError{fmt.Sprintf("Inspect answered for %d destinations of %d", n, want)}
+	}
+	for _, t := range r.GetDestinations() {
+		for _, id := range append(slices.Clone(t.GetReturnsTo()), t.GetExactly()...) {
+			if int(id) >= len(a.subs) {
+				return nil, &protocolError{fmt.Sprintf("Inspect names registration %d of %d", id, len(a.subs))}
+			}
+		}
 	}
 	return r, nil
 }
