@@ -277,3 +277,24 @@ func TestVoidBeforeTheCrash(t *testing.T) {
 		}
 	})
 }
+
+// News of a Void that comes after the delivery is settled does not touch its
+// copy.
+func TestVoidAfterTheAck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, kindA, says(later(time.Second)))
+		synctest.Wait()
+		b.p.deliver(message("x"))
+		synctest.Wait()
+		b.box.Detach(nil)
+		time.Sleep(2 * time.Second) // the copy is due and waits for its endpoint
+		synctest.Wait()
+		b.waiting.mu.Lock()
+		s := b.waiting.copies[0]
+		b.waiting.mu.Unlock()
+		s.voided(s.wait.life, core.VoidReturns)
+		if n := b.waiting.Len(); n != 1 {
+			t.Errorf("%d copies wait: %v", n, b.texts())
+		}
+	})
+}

@@ -179,19 +179,20 @@ func (s *settlement) extend() {
 const maxExtends = 2
 
 // voided tells s that its delivery has ended without a verdict. One that comes
-// back is not copied: what has not left yet does not leave.
+// back is not copied: what has not left yet does not leave. A delivery that is
+// settled by now is no concern of it.
 func (s *settlement) voided(life uint64, v core.Void) {
 	if v != core.VoidReturns {
 		return
 	}
 	if _, ok := s.claimIf(life, func(k waitKind) bool {
-		switch k {
-		case waitHold, waitAgain:
-			return true
-		case waitReceipt:
-			return s.wait.box.take(s.wait.p)
-		default:
+		switch {
+		case s.f == nil:
 			return false
+		case k == waitHold, k == waitAgain:
+			return true
+		default:
+			return k == waitReceipt && s.wait.box.take(s.wait.p)
 		}
 	}); ok {
 		s.resume(core.ResultStaleReturns)
