@@ -85,14 +85,25 @@ func (e Exit) String() string {
 // ExitError is the loss of a running generation as an error.
 type ExitError struct {
 	Generation uint64
-	PID        int
+	PID        int // 0 = not a process that was started here
 	Exit       Exit
+	Killed     error // what made the host kill it, but for missed heartbeats; nil = it ended before
 }
 
-// Error tells how the process ended.
+// Error tells how the process ended, and why the host killed it where it did.
 func (e *ExitError) Error() string {
-	return fmt.Sprintf("plugin process %d (generation %d) %s", e.PID, e.Generation, e.Exit)
+	who := fmt.Sprintf("plugin process %d (generation %d)", e.PID, e.Generation)
+	if e.PID == 0 {
+		who = fmt.Sprintf("plugin (generation %d)", e.Generation)
+	}
+	if e.Killed != nil {
+		return fmt.Sprintf("%s broke off its supervision and was killed: %v", who, e.Killed)
+	}
+	return who + " " + e.Exit.String()
 }
+
+// Unwrap returns what made the host kill it.
+func (e *ExitError) Unwrap() error { return e.Killed }
 
 // CrashError ends a Supervisor: its plugin crashed too often, or must not be
 // started again.
@@ -108,10 +119,13 @@ type CrashError struct {
 // plugin's last line.
 func (e *CrashError) Error() string {
 	var b strings.Builder
-	if e.Never {
+	switch since := e.Since.Format(time.RFC3339); {
+	case e.Never:
 		b.WriteString("plugin crashed and is not started again")
-	} else {
-		fmt.Fprintf(&b, "plugin crashed %d times since %s", e.Crashes, e.Since.Format(time.RFC3339))
+	case e.Crashes == 1:
+		fmt.Fprintf(&b, "plugin crashed at %s", since)
+	default:
+		fmt.Fprintf(&b, "plugin crashed %d times since %s", e.Crashes, since)
 	}
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": %v", e.Cause)

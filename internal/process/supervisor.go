@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -66,8 +67,7 @@ func (s *Supervisor) First() <-chan struct{} { return s.first }
 
 // Run starts the plugin and keeps it running until ctx ends (nil), the breaker
 // opens or the plugin must not be restarted, by the policy or by what it says
-// of itself (*CrashError), or Up refuses for
-// good (its error). The first start's own error is returned as it is unless the
+// of itself (*CrashError), or Up refuses for good (its error). The first start's own error is returned as it is unless the
 // policy is Optional: what never ran is not started again. Run watches
 // heartbeats, kills a hung generation, and returns when the last generation is
 // gone.
@@ -151,7 +151,7 @@ func (s *Supervisor) up(ctx context.Context, g Generation, w *watch) error {
 		defer close(ended)
 		select {
 		case <-g.Done():
-			cancel(&link.LostError{Cause: exitError(g)})
+			cancel(&link.LostError{Cause: exitError(g, nil)})
 		case <-w.lost:
 			cancel(&link.LostError{Cause: w.err})
 		case <-over:
@@ -179,7 +179,7 @@ func (s *Supervisor) refuse(ctx context.Context, g Generation, w *watch, err err
 	case ctx.Err() != nil:
 		return nil
 	case died:
-		err = &link.LostError{Cause: exitError(g)}
+		err = &link.LostError{Cause: exitError(g, nil)}
 	}
 	return &loss{cause: err, stderr: g.Stderr()}
 }
@@ -187,12 +187,14 @@ func (s *Supervisor) refuse(ctx context.Context, g Generation, w *watch, err err
 // down ends a generation that was up.
 func (s *Supervisor) down(ctx context.Context, g Generation, w *watch) *loss {
 	w.settle(g)
+	var killed error
 	if !closed(g.Done()) {
+		killed = w.err
 		g.Kill() // it lives, but nobody can reach it
 		within(context.Background(), g.Done(), reapLimit)
 	}
 	s.report(g, w)
-	cause := &link.LostError{Cause: exitError(g)}
+	cause := &link.LostError{Cause: exitError(g, killed)}
 	if s.hooks.Down != nil {
 		s.hooks.Down(g, cause)
 	}
@@ -229,15 +231,18 @@ func (s *Supervisor) resume(g Generation, w *watch) {
 	}
 }
 
-func exitError(g Generation) error {
-	if !closed(g.Done()) {
-		return errConnection
+// exitError is the end of a generation, which the host killed for the given
+// reason unless that is nil.
+func exitError(g Generation, killed error) error {
+	e := &ExitError{Generation: g.Generation(), PID: g.PID(), Exit: Exit{Code: -1}, Killed: killed}
+	if closed(g.Done()) {
+		e.Exit = g.Exit()
 	}
-	return &ExitError{Generation: g.Generation(), PID: g.PID(), Exit: g.Exit()}
+	if e.Exit.Code >= 0 || e.Exit.Signal != nil && e.Exit.Signal != syscall.SIGKILL {
+		e.Killed = nil // it was faster: its own end broke the stream
+	}
+	return e
 }
-
-// errConnection is the loss of a generation whose process was seen alive.
-var errConnection = errors.New("connection to the plugin broke")
 
 func closed(c <-chan struct{}) bool {
 	select {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"syscall"
 	"testing"
@@ -69,6 +70,8 @@ func (s *scene) supervisor(p RestartPolicy) *Supervisor {
 			switch {
 			case !errors.As(cause, &lost):
 				s.note("down %d: not lost but %v", g.Generation(), cause)
+			case errors.As(cause, &exit) && exit.Killed != nil:
+				s.note("down %d: killed: %v", g.Generation(), exit.Killed)
 			case errors.As(cause, &exit):
 				s.note("down %d: %s", g.Generation(), exit.Exit)
 			default:
@@ -327,8 +330,35 @@ func TestBrokenConnectionEndsTheGeneration(t *testing.T) {
 		if err := s.supervisor(RestartPolicy{}).Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		s.expect(t, "up 1", "down 1: "+Exit{Signal: syscall.SIGKILL}.String(), "up 2")
+		s.expect(t, "up 1", "down 1: killed: plugin lost: unexpected EOF", "up 2")
 	})
+}
+
+// An error says whether a plugin died or was killed for what it did.
+func TestTextsOfLosses(t *testing.T) {
+	since := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	killed := &ExitError{Generation: 2, PID: 7, Exit: Exit{Code: -1, Signal: syscall.SIGKILL}, Killed: io.ErrUnexpectedEOF}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"exit", &ExitError{Generation: 1, PID: 7, Exit: Exit{Code: 3}}, "plugin process 7 (generation 1) exited with status 3"},
+		{"signal", &ExitError{Generation: 1, PID: 7, Exit: Exit{Code: -1, Signal: syscall.SIGKILL}}, "plugin process 7 (generation 1) ended by signal: killed"},
+		{"hung", &ExitError{Generation: 1, PID: 7, Exit: Exit{Code: -1, Signal: syscall.SIGKILL, Hung: true}}, "plugin process 7 (generation 1) hung: it answered no heartbeat and was killed"},
+		{"killed", killed, "plugin process 7 (generation 2) broke off its supervision and was killed: unexpected EOF"},
+		{"no process", &ExitError{Generation: 1, Exit: Exit{Code: -1}}, "plugin (generation 1) ended, its status is not known"},
+		{"one crash", &CrashError{Crashes: 1, Since: since, Cause: killed}, "plugin crashed at 2026-11-30T12:00:00Z: " + killed.Error()},
+		{"crashes", &CrashError{Crashes: 5, Since: since, Stderr: []string{"a", "b"}}, `plugin crashed 5 times since 2026-11-30T12:00:00Z; its last line was "b"`},
+		{"never", &CrashError{Crashes: 1, Never: true}, "plugin crashed and is not started again"},
+	} {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	if !errors.Is(killed, io.ErrUnexpectedEOF) {
+		t.Error("the cause is lost")
+	}
 }
 
 func TestSuperviseThatCannotBeOpened(t *testing.T) {
