@@ -41,6 +41,9 @@ func (s *server) Close(ctx context.Context, r *transportpb.CloseRequest) (*trans
 	if err != nil {
 		return nil, err
 	}
+	if len(resume) > maxResume {
+		return nil, newFault(core.FaultTooLarge, "close: %d resume bytes, the limit is %d", len(resume), maxResume)
+	}
 	return &transportpb.CloseResponse{Resume: resume}, nil
 }
 

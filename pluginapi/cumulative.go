@@ -142,38 +142,7 @@ func (c *cumulative) pin(n *markNode) {
 // Settle enters acks and passes on how far everything is acked.
 func (c *cumulative) Settle(ctx context.Context, vs []Verdict) []Result {
 	out := make([]Result, len(vs))
-	var pass []Verdict
-	answers := make([]int, len(vs)) // index in pass whose result counts, -1 = out has it
-	marks := make(map[*mark]int)    // index in pass of a scope's ack
-	c.mu.Lock()
-	for i, v := range vs {
-		answers[i] = -1
-		n := c.open[v.Handle]
-		switch {
-		case n == nil:
-			out[i] = Result{Status: ResultStale}
-			continue
-		case v.Kind != core.VerdictAck:
-			answers[i] = len(pass)
-			pass = append(pass, v)
-			continue
-		}
-		delete(c.open, v.Handle)
-		out[i] = Result{Status: ResultDone}
-		last, ok := n.mark.ack(n)
-		if !ok {
-			continue
-		}
-		v.Handle = last
-		if at, ok := marks[n.mark]; ok {
-			pass[at] = v
-		} else {
-			marks[n.mark] = len(pass)
-			pass = append(pass, v)
-		}
-		answers[i] = marks[n.mark]
-	}
-	c.mu.Unlock()
+	pass, answers := c.enterAcks(vs, out)
 	if len(pass) == 0 {
 		return out
 	}
@@ -189,18 +158,61 @@ func (c *cumulative) Settle(ctx context.Context, vs []Verdict) []Result {
 	return out
 }
 
+// enterAcks enters acks, with their results in out. It returns what the inner
+// subscription is told, and for each verdict which of these its result follows,
+// -1 where out has it.
+func (c *cumulative) enterAcks(vs []Verdict, out []Result) (pass []Verdict, answers []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answers = make([]int, len(vs))
+	marks := make(map[*mark]int) // index in pass of a scope's ack
+	for i, v := range vs {
+		answers[i] = -1
+		n := c.open[v.Handle]
+		switch {
+		case n == nil:
+			out[i] = Result{Status: ResultStale}
+			continue
+		case v.Kind != core.VerdictAck:
+			answers[i] = len(pass)
+			pass = append(pass, v)
+			continue
+		}
+		delete(c.open, v.Handle)
+		out[i] = Result{Status: ResultDone}
+		last, moved := n.mark.ack(n)
+		if !moved {
+			continue
+		}
+		v.Handle = last
+		if at, ok := marks[n.mark]; ok {
+			pass[at] = v
+		} else {
+			marks[n.mark] = len(pass)
+			pass = append(pass, v)
+		}
+		answers[i] = marks[n.mark]
+	}
+	return pass, answers
+}
+
 // Release pins the marks of the released deliveries' scopes.
 func (c *cumulative) Release(handles []any) {
+	c.pinAll(handles)
+	if c.inner.releaser != nil {
+		c.inner.releaser.Release(handles)
+	}
+}
+
+// pinAll pins before each of the deliveries.
+func (c *cumulative) pinAll(handles []any) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, h := range handles {
 		if n := c.open[h]; n != nil {
 			delete(c.open, h)
 			c.pin(n)
 		}
-	}
-	c.mu.Unlock()
-	if c.inner.releaser != nil {
-		c.inner.releaser.Release(handles)
 	}
 }
 

@@ -79,6 +79,7 @@ func (r *receiver) fit(d *Delivery) *core.Fault {
 // readable turns a message that cannot travel into one that cannot be read.
 func (r *receiver) readable(d *Delivery) {
 	m := &d.Message
+	d.Undecodable = brief(d.Undecodable)
 	switch size := frame.Weight(m); {
 	case size > frame.MaxPayload:
 		d.Undecodable = frame.TooLarge("payload and headers of a message", size, frame.MaxPayload)
@@ -114,7 +115,7 @@ func (r *receiver) sendWithin(ds []Delivery) int {
 		}
 		sent += n
 		r.out = frame.SubscribeResponse{Deliveries: f}
-		r.send(&r.out)
+		r.x.tell(&r.out)
 	}
 	return sent
 }
@@ -189,7 +190,7 @@ func (r *receiver) void(v *Void) {
 	x.mu.Unlock()
 	r.sendVoid(r.ids, v.Returns)
 	if len(unanswered) > 0 {
-		r.send(&frame.SubscribeResponse{Settled: unanswered})
+		r.x.tell(&frame.SubscribeResponse{Settled: unanswered})
 	}
 }
 
@@ -201,7 +202,7 @@ func (r *receiver) sendVoid(ids []uint64, returns bool) {
 		for n < len(ids) && ids[n] == ids[0]+uint64(n) {
 			n++
 		}
-		r.send(&frame.SubscribeResponse{Void: &transportpb.Void{First: ids[0], Count: uint64(n), Returns: returns}})
+		r.x.tell(&frame.SubscribeResponse{Void: &transportpb.Void{First: ids[0], Count: uint64(n), Returns: returns}})
 		ids = ids[n:]
 	}
 }

@@ -26,6 +26,9 @@ func describe(log *slog.Logger, t Transport) (*description, error) {
 		return nil, breach("Describe", "name", "is empty", "give the transport's name, as in longshore-transport-<name>")
 	}
 	where := "Describe of transport " + spec.Name
+	if f := crowd(where, "ceilings", len(spec.Ceilings)); f != nil {
+		return nil, f
+	}
 	for i, c := range spec.Ceilings {
 		if f := contradiction(where, fmt.Sprintf("ceilings[%d]", i), c); f != nil {
 			return nil, f

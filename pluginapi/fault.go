@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
 )
@@ -34,6 +35,58 @@ func faultOf(doing string, err error) *core.Fault {
 		f.Code, f.Transient = core.FaultCanceled, true
 	}
 	return f
+}
+
+// The most text of a fault that the host is sent. What an author puts into an
+// error may be a whole message; it must neither fill the host's log nor make a
+// frame too large to be sent.
+const (
+	maxFaultText   = 4 << 10
+	maxDiagnostics = 64
+	maxReportPlace = 1 << 10 // of a Report's Position
+)
+
+// brief returns f with its texts cut to what is sent, f itself where they fit.
+func brief(f *core.Fault) *core.Fault {
+	if f == nil || fits(f) {
+		return f
+	}
+	c := *f
+	c.Message = cut(c.Message, maxFaultText)
+	c.Diagnostics = nil
+	for _, d := range f.Diagnostics[:min(len(f.Diagnostics), maxDiagnostics)] {
+		c.Diagnostics = append(c.Diagnostics, core.Diagnostic{
+			Path: cut(d.Path, maxReportPlace), Message: cut(d.Message, maxReportPlace), Fix: cut(d.Fix, maxReportPlace),
+		})
+	}
+	return &c
+}
+
+// fits reports whether nothing of f has to be cut.
+func fits(f *core.Fault) bool {
+	if len(f.Message) > maxFaultText || len(f.Diagnostics) > maxDiagnostics {
+		return false
+	}
+	for i := range f.Diagnostics {
+		d := &f.Diagnostics[i]
+		if max(len(d.Path), len(d.Message), len(d.Fix)) > maxReportPlace {
+			return false
+		}
+	}
+	return true
+}
+
+// cut shortens a text to most bytes, at the start of a character.
+func cut(s string, most int) string {
+	const mark = "..."
+	if len(s) <= most {
+		return s
+	}
+	end := most - len(mark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
 }
 
 // newFault returns a fault with one line of text.

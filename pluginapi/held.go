@@ -77,16 +77,6 @@ type held struct {
 	closed   bool
 }
 
-// hold is one delivery that waits.
-type hold struct {
-	verdict  Verdict
-	scope    string
-	due      time.Time
-	seq      uint64
-	index    int // in the heap; -1 = left it
-	accepted bool
-}
-
 func (h *held) powers() powers {
 	p := powers{later: h, late: nil}
 	if h.inner.seeker != nil {
@@ -120,7 +110,15 @@ func (h *held) Profiles() []core.Capabilities {
 // Receive passes on what the inner one reports and drops what it says is void.
 func (h *held) Receive(ctx context.Context, room Room) (Batch, error) {
 	b, err := h.sub.Receive(ctx, room)
+	h.tell(h.observe(&b))
+	return b, err
+}
+
+// observe takes in what a batch says, adds reports, and returns the ids that
+// are accepted since.
+func (h *held) observe(b *Batch) []uint64 {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i := range b.Voids {
 		h.void(&b.Voids[i])
 	}
@@ -131,10 +129,7 @@ func (h *held) Receive(ctx context.Context, room Room) (Batch, error) {
 	}
 	b.Reports = append(b.Reports, h.reports...)
 	h.reports = nil
-	accepted := h.admit()
-	h.mu.Unlock()
-	h.tell(accepted)
-	return b, err
+	return h.admit()
 }
 
 // void drops what is held and void; h.mu is held.
@@ -194,21 +189,7 @@ func (h *held) tell(ids []uint64) {
 // Settle keeps delayed requeues and passes on everything else, in order.
 func (h *held) Settle(ctx context.Context, vs []Verdict) []Result {
 	out := make([]Result, len(vs))
-	var pass []Verdict
-	var at []int
-	h.mu.Lock()
-	for i, v := range vs {
-		scope := h.scopes[v.Handle]
-		if v.Kind != core.VerdictExtend {
-			delete(h.scopes, v.Handle)
-		}
-		if v.Kind == core.VerdictRequeue && v.Delay > 0 && h.holds[v.profile] && !h.closed {
-			out[i] = h.hold(v, scope)
-			continue
-		}
-		pass, at = append(pass, v), append(at, i)
-	}
-	h.mu.Unlock()
+	pass, at := h.sort(vs, out)
 	wake(h.change)
 	if len(pass) == 0 {
 		return out
@@ -222,6 +203,25 @@ func (h *held) Settle(ctx context.Context, vs []Verdict) []Result {
 		out[i], rs = pop(rs)
 	}
 	return out
+}
+
+// sort keeps the delayed requeues, with their results in out, and returns the
+// other verdicts and where their results belong.
+func (h *held) sort(vs []Verdict, out []Result) (pass []Verdict, at []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, v := range vs {
+		scope := h.scopes[v.Handle]
+		if v.Kind != core.VerdictExtend {
+			delete(h.scopes, v.Handle)
+		}
+		if v.Kind == core.VerdictRequeue && v.Delay > 0 && h.holds[v.profile] && !h.closed {
+			out[i] = h.hold(v, scope)
+			continue
+		}
+		pass, at = append(pass, v), append(at, i)
+	}
+	return pass, at
 }
 
 // hold keeps one delivery; h.mu is held.
@@ -379,14 +379,19 @@ func (h *held) Seek(ctx context.Context, to Position) error {
 
 // Release passes on.
 func (h *held) Release(handles []any) {
-	h.mu.Lock()
-	for _, x := range handles {
-		delete(h.scopes, x)
-	}
-	h.mu.Unlock()
+	h.forget(handles)
 	h.turn <- struct{}{}
 	defer h.give()
 	h.inner.releaser.Release(handles)
+}
+
+// forget drops what is known of deliveries.
+func (h *held) forget(handles []any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, x := range handles {
+		delete(h.scopes, x)
+	}
 }
 
 // AckLate passes on.
@@ -396,36 +401,4 @@ func (h *held) AckLate(ctx context.Context, handles []any) []Result {
 	}
 	defer h.give()
 	return h.inner.late.AckLate(ctx, handles)
-}
-
-// holds is a heap by due time, then by age.
-type holds []*hold
-
-func (q holds) Len() int { return len(q) }
-
-func (q holds) Less(i, k int) bool {
-	if !q[i].due.Equal(q[k].due) {
-		return q[i].due.Before(q[k].due)
-	}
-	return q[i].seq < q[k].seq
-}
-
-func (q holds) Swap(i, k int) {
-	q[i], q[k] = q[k], q[i]
-	q[i].index, q[k].index = i, k
-}
-
-func (q *holds) Push(x any) {
-	h, _ := x.(*hold)
-	h.index = len(*q)
-	*q = append(*q, h)
-}
-
-func (q *holds) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	x.index = -1
-	return x
 }

@@ -188,7 +188,8 @@ func findingMessages(fs []Finding) []*transportpb.Finding {
 	var out []*transportpb.Finding
 	for _, f := range fs {
 		out = append(out, &transportpb.Finding{
-			Warning: f.Warning, Option: convert.Text(f.Option), Message: convert.Text(f.Message), Fix: convert.Text(f.Fix),
+			Warning: f.Warning, Option: convert.Text(cut(f.Option, maxReportPlace)),
+			Message: convert.Text(cut(f.Message, maxFaultText)), Fix: convert.Text(cut(f.Fix, maxFaultText)),
 		})
 	}
 	return out
@@ -228,6 +229,9 @@ func (c *inspectionCheck) check(u Usage, in Inspection) *core.Fault {
 func (c *inspectionCheck) registration(path string, regs int, r *RegistrationReport) *core.Fault {
 	if len(r.Profiles) == 0 && !refused(r.Findings) {
 		return breach(c.where, path+".profiles", "is empty", "name at least one capability set, or refuse with a finding")
+	}
+	if f := crowd(c.where, path+".profiles", len(r.Profiles)); f != nil {
+		return f
 	}
 	for k, p := range r.Profiles {
 		if f := profileBreach(c.where, fmt.Sprintf("%s.profiles[%d]", path, k), p, c.spec.Ceilings, false, "ceiling"); f != nil {

@@ -84,9 +84,7 @@ func (x *subscription) end(fault *core.Fault) {
 	if fault != nil {
 		x.log.Warn("subscription ended", "error", fault)
 	}
-	if err := x.send(&frame.SubscribeResponse{Ended: ended(fault)}); err != nil {
-		x.cancel()
-	}
+	x.tell(&frame.SubscribeResponse{Ended: ended(fault)})
 	close(x.ended)
 }
 

@@ -83,6 +83,9 @@ func (c *publishCall) receipt(life uint64, i int, r Receipt) {
 	}
 	out := frame.Receipt{ID: c.owed[i].id, Unrouted: r.Unrouted, Position: r.Position}
 	out.Status, out.Fault = receiptStatus(r)
+	if len(out.Position) > maxAside {
+		out.Position = nil // better no position than no receipt
+	}
 	c.settle(i, out)
 	if c.left == 0 {
 		p.recycle(c)
@@ -145,10 +148,10 @@ func receiptStatus(r Receipt) (frame.ReceiptStatus, *core.Fault) {
 		if r.Fault == nil {
 			r.Fault = newFault(core.FaultInternal, "publish: the transport refused without a reason")
 		}
-		return frame.ReceiptRefused, r.Fault
+		return frame.ReceiptRefused, brief(r.Fault)
 	}
 	if r.Fault == nil {
 		r.Fault = newFault(core.FaultInternal, "publish: the transport gave no reason")
 	}
-	return frame.ReceiptUnknown, r.Fault
+	return frame.ReceiptUnknown, brief(r.Fault)
 }

@@ -48,6 +48,7 @@ type publisher struct {
 
 	toHander chan struct{}
 	toWriter chan struct{}
+	failed   chan error    // capacity 1: receipts cannot be sent
 	changed  chan struct{} // capacity 1: something that await waits for may be so
 }
 
@@ -62,6 +63,7 @@ func (s *server) Publish(stream link.ServerPublishStream) error {
 		calls:    make(map[*publishCall]struct{}),
 		toHander: make(chan struct{}, 1),
 		toWriter: make(chan struct{}, 1),
+		failed:   make(chan error, 1),
 		changed:  make(chan struct{}, 1),
 	}
 	s.mu.Lock()
@@ -88,7 +90,7 @@ func (p *publisher) run() error {
 	written, handed := make(chan struct{}), make(chan struct{})
 	go func() { defer close(written); p.write() }()
 	go func() { defer close(handed); p.hand() }()
-	err := p.read()
+	err := p.until(p.read)
 	orderly := errors.Is(err, io.EOF)
 	p.mu.Lock()
 	p.eof = true
@@ -116,6 +118,19 @@ func (p *publisher) run() error {
 		return p.stream.Context().Err()
 	}
 	return err
+}
+
+// until runs read on a goroutine of its own, which ends with the stream, and
+// returns its error or why receipts cannot be sent.
+func (p *publisher) until(read func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- read() }()
+	select {
+	case err := <-done:
+		return err
+	case err := <-p.failed:
+		return err
+	}
 }
 
 // read takes frames until the host half-closes (io.EOF) or is lost.
@@ -279,6 +294,7 @@ func (p *publisher) write() {
 		for rest := out; len(rest) > 0; {
 			n := min(len(rest), frame.MaxItems)
 			if err := p.stream.Send(rest[:n]); err != nil {
+				p.failed <- err // a stream without receipts is of no use
 				return
 			}
 			rest = rest[n:]

@@ -83,7 +83,7 @@ func (r *receiver) run() {
 			r.flush()
 		case stepCaughtUp:
 			r.caughtUp = false
-			r.send(&frame.SubscribeResponse{CaughtUp: true})
+			r.x.tell(&frame.SubscribeResponse{CaughtUp: true})
 		case stepEnd:
 			r.drop()
 			r.x.end(r.fault)
@@ -231,8 +231,11 @@ func (r *receiver) report(b *Batch, room Room) bool {
 		r.void(&b.Voids[i])
 	}
 	for i := range b.Reports {
-		m := &transportpb.Report{Fault: convert.FromFault(b.Reports[i].Fault), Position: convert.Text(b.Reports[i].Position)}
-		r.send(&frame.SubscribeResponse{Report: m})
+		m := &transportpb.Report{
+			Fault:    convert.FromFault(brief(b.Reports[i].Fault)),
+			Position: convert.Text(cut(b.Reports[i].Position, maxReportPlace)),
+		}
+		r.x.tell(&frame.SubscribeResponse{Report: m})
 	}
 	if n := len(b.Deliveries); n > 0 {
 		if n > room.Messages && !r.overfills {
@@ -246,13 +249,6 @@ func (r *receiver) report(b *Batch, room Room) bool {
 		r.caughtUp = true
 	}
 	return len(b.Voids)+len(b.Reports)+len(b.Deliveries) > 0 || b.CaughtUp
-}
-
-// send sends; a stream that cannot be sent on is over.
-func (r *receiver) send(m *frame.SubscribeResponse) {
-	if err := r.x.send(m); err != nil {
-		r.x.cancel()
-	}
 }
 
 // drop forgets what was read and cannot be sent any more. It stays unsettled.
@@ -275,7 +271,7 @@ func (r *receiver) seek() {
 	over := x.over || r.ending
 	x.mu.Unlock()
 	if f := r.move(to, over); f != nil {
-		r.send(&frame.SubscribeResponse{Sought: &transportpb.Sought{Fault: convert.FromFault(f)}})
+		r.x.tell(&frame.SubscribeResponse{Sought: &transportpb.Sought{Fault: convert.FromFault(brief(f))}})
 		return
 	}
 	x.mu.Lock()
@@ -289,7 +285,7 @@ func (r *receiver) seek() {
 	// Only from the beginning is everything sure to come again. Where it is not
 	// sure a double is better than a loss.
 	r.sendVoid(r.ids, to.Kind == PositionBeginning)
-	r.send(&frame.SubscribeResponse{Sought: &transportpb.Sought{Next: next}})
+	r.x.tell(&frame.SubscribeResponse{Sought: &transportpb.Sought{Next: next}})
 }
 
 // move calls Seek.
@@ -314,4 +310,6 @@ func (r *receiver) move(to Position, over bool) *core.Fault {
 }
 
 // ended returns the message that ends a subscription.
-func ended(f *core.Fault) *transportpb.Ended { return &transportpb.Ended{Fault: convert.FromFault(f)} }
+func ended(f *core.Fault) *transportpb.Ended {
+	return &transportpb.Ended{Fault: convert.FromFault(brief(f))}
+}

@@ -69,7 +69,7 @@ func newServer(t Transport, o serverOptions) *server {
 		turn: make(chan struct{}, 1),
 		subs: make(map[uint32]*subscription),
 	}
-	s.supervise.init()
+	s.supervise.init(s.log)
 	return s
 }
 

@@ -5,8 +5,8 @@ package pluginapi
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -108,6 +108,12 @@ func TestBreachesOfTheContract(t *testing.T) {
 	}{
 		{"no name", func(t *queueTransport) { t.spec.Name = "" }, "name"},
 		{"ceiling", func(t *queueTransport) { t.spec.Ceilings = []core.Capabilities{strong, bad} }, "ceilings[1].requeue"},
+		{"too many ceilings", func(t *queueTransport) { t.spec.Ceilings = make([]core.Capabilities, maxProfiles+1) }, "ceilings"},
+		{"too many profiles", func(t *queueTransport) { t.caps = make([]core.Capabilities, maxProfiles+1) }, "registrations[0].profiles"},
+		{"too many profiles opened", func(t *queueTransport) { t.offers = make([]core.Capabilities, maxProfiles+1) }, "profiles"},
+		{"an address without end", func(t *queueTransport) {
+			t.caps = []core.Capabilities{{Ack: core.AckSingle, Address: strings.Repeat("a", maxAddress+1)}}
+		}, "registrations[0].profiles[0].address"},
 		{"publishing", func(t *queueTransport) { t.spec.Publishing.MaxDelay = -1 }, "publishing.max_delay"},
 		{"no endpoint", func(t *queueTransport) { t.configure = func(Settings) (Endpoint, error) { return nil, nil } }, "endpoint"},
 		{"profile", func(t *queueTransport) { t.caps = []core.Capabilities{strong, bad} }, "registrations[0].profiles[1].requeue"},
@@ -371,103 +377,5 @@ func TestConnectFails(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"r", "r", "r"}, resumes); d != "" {
 		t.Errorf("resume bytes (-want +got):\n%s", d)
-	}
-}
-
-// Close lets given verdicts through and answers with the resume bytes; verdicts
-// that come later fail.
-func TestCloseCarriesOutGivenVerdicts(t *testing.T) {
-	tr := newQueueTransport(everything())
-	in, gate := make(chan struct{}, 9), make(chan struct{})
-	tr.settle = func(_ context.Context, q *queue, vs []Verdict) []Result {
-		in <- struct{}{}
-		<-gate
-		return q.carryOut(vs)
-	}
-	left := -1
-	tr.closed = func(context.Context) ([]byte, error) {
-		left = tr.queue("q").left()
-		return []byte("r"), nil
-	}
-	b := serve(t, tr).connect()
-	tr.queue("q").fill(4, 1)
-	st := b.subscribe("q")
-	st.credit(10, 1<<20)
-	st.got(4)
-	st.settle(ack(1))
-	<-in
-	st.settle(ack(2), ack(3))
-	eventually(t, "the verdicts to be read", func() bool {
-		b.server.mu.Lock()
-		x := b.server.subs[0]
-		b.server.mu.Unlock()
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return len(x.runs) == 2
-	})
-	type answer struct {
-		r   *transportpb.CloseResponse
-		err error
-	}
-	closed := make(chan answer)
-	go func() {
-		r, err := b.link.Close(b.ctx, &transportpb.CloseRequest{})
-		closed <- answer{r, err}
-	}()
-	st.wait("Ended", func() bool { return len(st.ended) == 1 })
-	close(gate)
-	a := <-closed
-	if a.err != nil || string(a.r.GetResume()) != "r" || left != 1 {
-		t.Errorf("Close: %v %v, with %d unsettled, want 1", a.r, a.err, left)
-	}
-	st.settle(ack(4))
-	if got := st.results(4)[4]; got != frame.SettleFailed {
-		t.Errorf("verdict after Close: %d", got)
-	}
-	st.finish()
-}
-
-// A Close that hangs is given up at its limit.
-func TestCloseThatHangs(t *testing.T) {
-	tr := newQueueTransport(everything())
-	free := make(chan struct{})
-	tr.closed = func(context.Context) ([]byte, error) { <-free; return nil, nil }
-	b := serve(t, tr).connect()
-	_, err := b.link.Close(b.ctx, &transportpb.CloseRequest{Limit: int64(20 * time.Millisecond)})
-	if faultOf("", err).Code != core.FaultTimeout {
-		t.Errorf("Close: %v", err)
-	}
-	close(free)
-}
-
-// A host that dies during Close does not cut the flush short.
-func TestHostDiesDuringClose(t *testing.T) {
-	tr := newQueueTransport(everything())
-	in, free := make(chan struct{}), make(chan struct{})
-	var cut error
-	tr.closed = func(ctx context.Context) ([]byte, error) {
-		close(in)
-		select {
-		case <-free:
-		case <-ctx.Done():
-			cut = ctx.Err()
-		}
-		return nil, nil
-	}
-	b := serve(t, tr).connect()
-	go func() { _, _ = b.link.Close(b.ctx, &transportpb.CloseRequest{}) }()
-	<-in
-	b.link.Break(nil)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
-		defer cancel()
-		b.server.abandon(ctx)
-	}()
-	close(free)
-	<-done
-	if cut != nil {
-		t.Errorf("the flush was cut: %v", cut)
 	}
 }

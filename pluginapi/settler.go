@@ -297,9 +297,7 @@ func (s *settler) accept(ids []uint64) {
 	if len(results) == 0 {
 		return
 	}
-	if err := x.send(&frame.SubscribeResponse{Settled: results}); err != nil {
-		x.cancel()
-	}
+	x.tell(&frame.SubscribeResponse{Settled: results})
 }
 
 // pop takes the first result; a transport that answers too few gets FAILED for
@@ -317,14 +315,14 @@ func settleStatus(r Result) (frame.SettleStatus, *core.Fault) {
 	case ResultDone:
 		return frame.SettleDone, nil
 	case ResultStale:
-		return frame.SettleStale, r.Fault
+		return frame.SettleStale, brief(r.Fault)
 	case ResultUnsupported:
-		return frame.SettleUnsupported, r.Fault
+		return frame.SettleUnsupported, brief(r.Fault)
 	}
 	if r.Fault == nil {
 		r.Fault = newFault(core.FaultInternal, "settle: the transport gave no reason")
 	}
-	return frame.SettleFailed, r.Fault
+	return frame.SettleFailed, brief(r.Fault)
 }
 
 // result appends an answer, joined with the one before where they are alike.
@@ -343,10 +341,7 @@ func (s *settler) result(it *item) {
 func (s *settler) answer() {
 	for rest := s.results; len(rest) > 0; {
 		n := min(len(rest), maxResults)
-		if err := s.x.send(&frame.SubscribeResponse{Settled: rest[:n]}); err != nil {
-			s.x.cancel()
-			break
-		}
+		s.x.tell(&frame.SubscribeResponse{Settled: rest[:n]})
 		rest = rest[n:]
 	}
 	clear(s.results)

@@ -67,6 +67,7 @@ type subscription struct {
 	settled    chan struct{} // closed when the settler has ended
 	ended      chan struct{} // closed when intake has ended and Ended is sent
 	idle       chan struct{} // capacity 1: the settler has come to rest
+	failed     chan error    // capacity 1: something could not be sent
 
 	receiver receiver
 	settler  settler
@@ -114,6 +115,7 @@ func (s *server) open(stream link.ServerSubscribeStream, p *transportpb.Registra
 		settled:    make(chan struct{}),
 		ended:      make(chan struct{}),
 		idle:       make(chan struct{}, 1),
+		failed:     make(chan error, 1),
 	}
 	x.ctx, x.cancel = context.WithCancel(stream.Context())
 	if err := s.admit(reg.ID, x); err != nil {
@@ -188,6 +190,9 @@ func (x *subscription) check(d *description, reg Registration) *core.Fault {
 	if len(profiles) == 0 {
 		return breach(x.where, "profiles", "is empty", "name at least one capability set")
 	}
+	if f := crowd(x.where, "profiles", len(profiles)); f != nil {
+		return f
+	}
 	tops, top, named := d.spec.Ceilings, "ceiling", false
 	x.server.mu.Lock()
 	if in := x.server.inspected; in != nil {
@@ -214,9 +219,13 @@ func (x *subscription) check(d *description, reg Registration) *core.Fault {
 func (x *subscription) run() error {
 	go x.receiver.run()
 	go x.settler.run()
-	err := x.read()
+	err := x.until(x.read)
 	if errors.Is(err, io.EOF) {
 		err = x.finish()
+	}
+	select {
+	case err = <-x.failed:
+	default:
 	}
 	x.cancel()
 	x.stopIntake()
@@ -227,6 +236,30 @@ func (x *subscription) run() error {
 	x.retire()
 	x.close()
 	return err
+}
+
+// until runs read on a goroutine of its own, which ends with the stream, and
+// returns its error or why the stream cannot be sent on.
+func (x *subscription) until(read func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- read() }()
+	select {
+	case err := <-done:
+		return err
+	case err := <-x.failed:
+		return err
+	}
+}
+
+// tell sends; a stream that cannot be sent on is over.
+func (x *subscription) tell(r *frame.SubscribeResponse) {
+	if err := x.send(r); err != nil {
+		select {
+		case x.failed <- err:
+		default:
+		}
+		x.cancel()
+	}
 }
 
 // retire ends what may still be under way for the stream.

@@ -17,10 +17,15 @@ import (
 // link states go: the newest one is what counts.
 const maxSignals = 64
 
+// maxResume bounds resume bytes: they are kept by the host, and sent at every
+// change.
+const maxResume = 1 << 20
+
 // supervision holds what is to be told to the host beside its heartbeats. Only
 // its own goroutines answer, so a transport that hangs still beats as long as
 // the process runs.
 type supervision struct {
+	log  *slog.Logger
 	wake chan struct{}
 
 	mu     sync.Mutex
@@ -33,7 +38,9 @@ type supervision struct {
 	told   bool                   // the host has them
 }
 
-func (v *supervision) init() { v.wake = make(chan struct{}, 1) }
+func (v *supervision) init(log *slog.Logger) {
+	v.wake, v.log = make(chan struct{}, 1), log
+}
 
 // signal wakes the writer.
 func (v *supervision) signal() {
@@ -45,7 +52,7 @@ func (v *supervision) signal() {
 
 // link keeps a link state for the host.
 func (v *supervision) link(st LinkState) {
-	m := &transportpb.LinkState{Up: st.Up, Reason: convert.Text(st.Reason)}
+	m := &transportpb.LinkState{Up: st.Up, Reason: convert.Text(cut(st.Reason, maxReportPlace))}
 	v.mu.Lock()
 	v.last = m
 	v.links = append(v.links, m)
@@ -58,6 +65,10 @@ func (v *supervision) link(st LinkState) {
 
 // keep keeps new resume bytes for the host.
 func (v *supervision) keep(resume []byte) {
+	if len(resume) > maxResume {
+		v.log.Error("transport's resume bytes are over the limit; the last ones stay", "bytes", len(resume), "limit", maxResume)
+		return
+	}
 	v.mu.Lock()
 	v.resume = append([]byte(nil), resume...)
 	v.told = false

@@ -4,6 +4,7 @@ package pluginapi
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -11,9 +12,27 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
+// The bounds of what a transport may say of itself; each is far beyond what one
+// can have, and keeps a defect from filling the host's memory.
+const (
+	maxProfiles = 256
+	maxAddress  = 64 << 10
+)
+
+// crowd is the breach of too many capability sets in one place, nil otherwise.
+func crowd(where, path string, n int) *core.Fault {
+	if n <= maxProfiles {
+		return nil
+	}
+	return breach(where, path, fmt.Sprintf("has %d entries, the limit is %d", n, maxProfiles), "name each set once")
+}
+
 // contradiction is the breach of a capability set that contradicts itself, nil
 // when it does not.
 func contradiction(where, path string, c core.Capabilities) *core.Fault {
+	if n := len(c.Address); n > maxAddress {
+		return breach(where, path+".address", fmt.Sprintf("has %d bytes, the limit is %d", n, maxAddress), "give a name")
+	}
 	err := c.Valid()
 	if err == nil {
 		return nil
