@@ -24,6 +24,15 @@ func nextStageGone() *core.Fault {
 	}
 }
 
+// outputFails is the fault of an endpoint whose output takes nothing.
+func outputFails(err error) *core.Fault {
+	return &core.Fault{
+		Code:        core.FaultUnavailable,
+		Message:     err.Error(),
+		Diagnostics: []core.Diagnostic{{Fix: "make the output writable and start again"}},
+	}
+}
+
 // closedFault is the fault of a call after Close.
 func closedFault(doing string) *core.Fault {
 	return &core.Fault{Code: core.FaultClosed, Message: doing + ": the endpoint is closed"}

@@ -34,10 +34,11 @@ const (
 const writeSize = 64 << 10
 
 // The pauses between tries while the output has no room for a while, as a full
-// disk.
+// disk, and how long it is tried: less than a host waits for a receipt.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryMost  = time.Second
+	retryLimit = 30 * time.Second
 )
 
 // writer prints messages, one goroutine for all.
@@ -47,6 +48,8 @@ type writer struct {
 	now    func() time.Time
 	log    *slog.Logger
 	broken func(*core.Fault) // called once, when nothing can be printed any more
+
+	patience time.Duration // with an output that has no room
 
 	life   context.Context //nolint:containedctx // ends a write under way
 	cancel context.CancelFunc
@@ -78,7 +81,7 @@ type entry struct {
 func newWriter(out output, plain bool, now func() time.Time, log *slog.Logger, broken func(*core.Fault)) *writer {
 	w := &writer{
 		out: out, plain: plain, now: now, log: log, broken: broken,
-		done: make(chan struct{}), more: make(chan struct{}, 1), second: -1,
+		patience: retryLimit, done: make(chan struct{}), more: make(chan struct{}, 1), second: -1,
 	}
 	w.life, w.cancel = context.WithCancel(context.Background())
 	go w.run()
@@ -207,7 +210,7 @@ func (w *writer) line(m *core.Message) {
 // print writes the buffer and answers for the messages in it.
 func (w *writer) print() {
 	written, answered := 0, 0
-	pause := retryFirst
+	var wait patience
 	for {
 		n, err := w.out.Write(w.life, w.buf[written:])
 		written += n
@@ -218,7 +221,10 @@ func (w *writer) print() {
 		if err == nil {
 			break
 		}
-		if waits(err) && w.pause(&pause, err) {
+		if n > 0 {
+			wait = patience{}
+		}
+		if waits(err) && w.pause(&wait, err) {
 			continue
 		}
 		w.fail(err, written, answered)
@@ -237,15 +243,23 @@ func waits(err error) bool {
 		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS)
 }
 
+// patience is how long the same bytes are tried already.
+type patience struct{ next, total time.Duration }
+
 // pause waits before the same bytes are tried again. It reports false at the
-// end.
-func (w *writer) pause(d *time.Duration, err error) bool {
-	if *d == retryFirst {
-		w.log.Warn("standard output has no room; printing waits", "error", err)
+// end, and when that has been tried for long enough.
+func (w *writer) pause(p *patience, err error) bool {
+	if p.total == 0 {
+		p.next = retryFirst
+		w.log.Warn("standard output has no room; printing waits for it", "limit", w.patience, "error", err)
 	}
-	t := time.NewTimer(*d)
+	if p.total >= w.patience {
+		return false
+	}
+	t := time.NewTimer(p.next)
 	defer t.Stop()
-	*d = min(2**d, retryMost)
+	p.total += p.next
+	p.next = min(2*p.next, retryMost)
 	select {
 	case <-t.C:
 		return true
@@ -264,7 +278,7 @@ func (w *writer) fail(err error, written, answered int) {
 	case w.life.Err() != nil:
 		f = closedFault("publish")
 	default:
-		f = refusal(core.FaultUnavailable, "%v", err)
+		f = outputFails(err)
 	}
 	w.mu.Lock()
 	w.fault = f
