@@ -36,6 +36,7 @@ type plugin struct {
 	next      uint64
 	owed      map[uint64]uint64 // unsettled, by weight
 	settled   map[uint64]frame.VerdictRun
+	items     map[uint64]frame.Delivery
 	verdicts  []frame.VerdictRun
 	published []published
 	credit    frame.Credit
@@ -59,6 +60,7 @@ func newPlugin() *plugin {
 		receipts: make(chan frame.Receipt, 1<<16),
 		owed:     make(map[uint64]uint64),
 		settled:  make(map[uint64]frame.VerdictRun),
+		items:    make(map[uint64]frame.Delivery),
 	}
 }
 
@@ -153,6 +155,9 @@ func (p *plugin) settle(v frame.VerdictRun) frame.SettleResult {
 		return res
 	}
 	delete(p.owed, v.First)
+	if res.Status != frame.SettleDone {
+		v.Kind = core.VerdictUnspecified // it came to nothing
+	}
 	p.settled[v.First] = v
 	return res
 }
@@ -233,6 +238,7 @@ func (p *plugin) push(items ...frame.Delivery) *frame.Deliveries {
 	for _, item := range items {
 		p.next++
 		item.ID = p.next
+		p.items[item.ID] = item
 		p.owed[item.ID] = uint64(frame.Weight(&item.Message))
 		d.Items = append(d.Items, item)
 	}

@@ -34,6 +34,7 @@ type storm struct {
 	room     int
 	limit    time.Duration
 	seed     uint64
+	unique   int
 }
 
 // Whatever fails, every delivery ends in exactly one way: it is settled,
@@ -84,14 +85,10 @@ func (s storm) run(t *testing.T) string {
 	})
 	d := &dice{r: rand.New(rand.NewPCG(s.seed, 1))}
 	j := &shaky{journal: newJournal(), fails: func() bool { return d.n(10) < s.failures }}
-	outcomes := []core.Outcome{
-		{Kind: core.OutcomeAck}, retry(), later(time.Second), later(time.Hour), {Kind: core.OutcomeDrop},
-		{Kind: core.OutcomeDeadLetter}, {Kind: core.OutcomeLeave}, later(0),
-	}
 	b := newBench(t, rows.Kinds()[s.kind], nil, func(x *setup) {
-		x.o.Handle = func(context.Context, *Delivery) Said {
+		x.o.Handle = func(_ context.Context, d2 *Delivery) Said {
 			time.Sleep(time.Duration(d.n(20)) * time.Millisecond)
-			return Said{Outcome: outcomes[d.n(len(outcomes))]}
+			return Said{Outcome: outcomeOf(d2.Message.Payload)}
 		}
 		x.o.Policy = s.policy
 		if s.policy.DeadLetter {
@@ -116,6 +113,12 @@ func (s storm) run(t *testing.T) string {
 			time.Sleep(time.Duration(d.n(100)) * time.Millisecond)
 		}
 		if crash < s.crashes {
+			// The last verdicts are carried out, and their answers die with it.
+			b.p.mu.Lock()
+			b.p.mute = true
+			b.p.mu.Unlock()
+			s.deliver(b, d, frames)
+			time.Sleep(time.Duration(d.n(50)) * time.Millisecond)
 			synctest.Wait() // what the stream held is read, so that it can be counted
 			b.crash()
 			time.Sleep(time.Duration(d.n(3000)) * time.Millisecond)
@@ -164,6 +167,9 @@ func (s storm) run(t *testing.T) string {
 	if c.Received != received {
 		return fmt.Sprintf("%d delivered, %+v", received, c)
 	}
+	if lost := s.lost(all, j.journal); uint64(lost) > c.Lost {
+		return fmt.Sprintf("%d messages are nowhere, %+v", lost, c)
+	}
 	for _, o := range b.observed() {
 		checkPrinted(t, o)
 	}
@@ -179,8 +185,65 @@ func (s storm) run(t *testing.T) string {
 	return leaks(frames)
 }
 
+// outcomeOf is what the handler says of a message, by its payload.
+func outcomeOf(payload []byte) core.Outcome {
+	outcomes := []core.Outcome{
+		{Kind: core.OutcomeAck}, retry(), later(time.Second), later(time.Hour), {Kind: core.OutcomeDrop},
+		{Kind: core.OutcomeDeadLetter}, {Kind: core.OutcomeLeave}, later(0),
+	}
+	var n int
+	_, _ = fmt.Sscan(string(payload), &n)
+	return outcomes[n%len(outcomes)]
+}
+
+// lost counts messages that the source was told to forget although the outcome
+// wanted more of them, and that are nowhere else.
+func (s storm) lost(all []*plugin, j *journal) (lost int) {
+	elsewhere := make(map[string]bool)
+	for _, p := range all {
+		for _, o := range p.outgoing() {
+			elsewhere[string(o.Payload)] = true
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, kept := range []map[string]Copy{j.rows, j.parked} {
+		for _, c := range kept {
+			elsewhere[string(c.Message.Payload)] = true
+		}
+	}
+	for _, p := range all {
+		for id, v := range p.settled {
+			item := p.items[id]
+			if v.Kind == core.VerdictAck && s.wantsMore(&item) && !elsewhere[string(item.Message.Payload)] {
+				lost++
+			}
+		}
+	}
+	return lost
+}
+
+// wantsMore reports whether the outcome of a delivery leads to a copy or a dead
+// letter.
+func (s storm) wantsMore(item *frame.Delivery) bool {
+	number := uint64(item.Attempt)
+	if rows.Kinds()[s.kind].Counts == core.CountNone {
+		copies, _ := item.Message.Headers.Count()
+		number = copies + 1
+	}
+	spent := s.policy.MaxAttempts > 0 && number >= uint64(s.policy.MaxAttempts)
+	switch outcomeOf(item.Message.Payload).Kind {
+	case core.OutcomeDeadLetter:
+		return s.policy.DeadLetter
+	case core.OutcomeRetryAfter:
+		return !spent || s.policy.DeadLetter
+	default:
+		return false
+	}
+}
+
 // deliver sends a frame that the window has room for.
-func (s storm) deliver(b *bench, d *dice, frames map[*frame.Deliveries]bool) {
+func (s *storm) deliver(b *bench, d *dice, frames map[*frame.Deliveries]bool) {
 	p := b.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +252,8 @@ func (s storm) deliver(b *bench, d *dice, frames map[*frame.Deliveries]bool) {
 		if uint64(len(p.owed)+len(items)) >= p.credit.Messages {
 			break
 		}
-		m := message(fmt.Sprint(d.n(100)))
+		s.unique++
+		m := message(fmt.Sprint(s.unique*8 + d.n(8)))
 		m.Attempt = uint32(d.n(4)) + 1
 		if d.n(2) == 0 {
 			m.Identity = []byte{byte(d.n(5))}
