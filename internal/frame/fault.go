@@ -11,7 +11,7 @@ import (
 
 // maxDiagnostics is the most diagnostics that are read of one fault; further
 // ones are passed over, so that their memory is bounded.
-const maxDiagnostics = 1024
+const maxDiagnostics = 64
 
 // sizeFault is the size of a Fault's content.
 func sizeFault(f *core.Fault) int {

@@ -15,6 +15,7 @@ const (
 	MaxBytes    = 128 << 10 // bytes a frame, one larger message alone
 	MaxPayload  = 64 << 20  // payload and headers of one message
 	MaxWireSize = 65 << 20  // gRPC's limit on both sides
+	MaxControl  = 2 << 20   // what a plugin says beside messages, verdicts and receipts; its empty entries take 70 times their bytes in memory
 	MaxHeaders  = 64 << 10  // headers a frame; as many as MaxBytes has room for
 	MaxEntries  = 4096      // verdict runs, results or receipts a frame
 )

@@ -17,6 +17,7 @@ var (
 	errTruncated = errors.New("truncated field")
 	errTag       = errors.New("field number out of range")
 	errTooMany   = errors.New("more entries than a frame may have")
+	errControl   = fmt.Errorf("over the limit of %d bytes for what is neither messages nor results", MaxControl)
 )
 
 // reader walks over the fields of one message.

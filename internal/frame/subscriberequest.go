@@ -38,9 +38,9 @@ func (e *SubscribeRequestEncoder) Reset(r *SubscribeRequest) (refused *core.Faul
 		e.part = appendUint(e.part, 1, r.Credit.Messages)
 		e.part = appendUint(e.part, 2, r.Credit.Bytes)
 	case r.Start != nil:
-		e.part, refused = appendPart(e.part, 1, r.Start)
+		e.part, refused = appendPart(e.part, 1, r.Start, MaxWireSize)
 	case r.Seek != nil:
-		e.part, refused = appendPart(e.part, 4, r.Seek)
+		e.part, refused = appendPart(e.part, 4, r.Seek, MaxWireSize)
 	case r.Stop:
 		e.part = appendLength(e.part, 5, 0)
 	default:

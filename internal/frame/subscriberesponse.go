@@ -49,7 +49,7 @@ func (e *SubscribeResponseEncoder) Reset(r *SubscribeResponse) (refused *core.Fa
 	default:
 		if field, m := r.generated(); m != nil {
 			e.parts = 1
-			e.part, refused = appendPart(e.part, field, m)
+			e.part, refused = appendPart(e.part, field, m, MaxControl)
 		}
 	}
 	return refused
@@ -70,6 +70,16 @@ func (r *SubscribeResponse) generated() (byte, proto.Message) {
 		return 8, r.Ended
 	}
 	return 0, nil
+}
+
+// Fits says which limit a part of r that is neither deliveries nor results is
+// over, nil when it is over none.
+func (r *SubscribeResponse) Fits() *core.Fault {
+	_, m := r.generated()
+	if m == nil {
+		return nil
+	}
+	return checkPart(m, proto.Size(m), MaxControl)
 }
 
 // Next moves to the next wire message and reports whether there is one.
@@ -158,6 +168,9 @@ func decodeSubscribeResponse(b []byte, r *SubscribeResponse) error {
 		v, err := m.bytes()
 		if err != nil {
 			return err
+		}
+		if field := tag >> 3; field != 2 && field != 3 && len(b) > MaxControl {
+			return errControl // parts of one kind add up, so the whole counts
 		}
 		if err := r.part(tag>>3, v); err != nil {
 			return err

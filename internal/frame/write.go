@@ -112,15 +112,23 @@ func appendHeaders(b []byte, field byte, hs core.Headers) []byte {
 
 // appendPart appends an embedded message that generated code writes. Writing it
 // before anything is sent keeps one that cannot travel from ending the stream.
-func appendPart(b []byte, field byte, m proto.Message) ([]byte, *core.Fault) {
-	name := m.ProtoReflect().Descriptor().Name()
+func appendPart(b []byte, field byte, m proto.Message, limit int) ([]byte, *core.Fault) {
 	n := proto.Size(m)
-	if n+wrapping > MaxWireSize {
-		return b, TooLarge(string(name)+" on the wire", n+wrapping, MaxWireSize)
+	if f := checkPart(m, n, limit); f != nil {
+		return b, f
 	}
 	out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(appendLength(b, field, n), m)
 	if err != nil {
+		name := m.ProtoReflect().Descriptor().Name()
 		return b, &core.Fault{Code: core.FaultInvalid, Message: fmt.Sprintf("encode %s: %v", name, err)}
 	}
 	return out, nil
+}
+
+// checkPart refuses an embedded message of n bytes that is over a limit.
+func checkPart(m proto.Message, n, limit int) *core.Fault {
+	if n += wrapping; n > limit {
+		return TooLarge(string(m.ProtoReflect().Descriptor().Name())+" on the wire", n, limit)
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ package link
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 
@@ -27,7 +28,7 @@ func call[Out, In any, PIn message[In]](ctx context.Context, c *client, name str
 		return nil, err
 	}
 	out := new(Out)
-	if err := c.conn.Invoke(ctx, path(name), in, out, c.options...); err != nil {
+	if err := c.conn.Invoke(ctx, path(name), in, out, limited(c.options, answerLimit(out))...); err != nil {
 		return nil, fromRPC(ctx, err)
 	}
 	return out, nil
@@ -57,10 +58,15 @@ func (c *client) Close(ctx context.Context, r *transportpb.CloseRequest) (*trans
 	return call[transportpb.CloseResponse](ctx, c, "Close", r)
 }
 
+// limited returns options with a limit of what is received.
+func limited(options []grpc.CallOption, limit int) []grpc.CallOption {
+	return append(slices.Clone(options), grpc.MaxCallRecvMsgSize(limit))
+}
+
 // open opens a stream in both directions.
-func (c *client) open(ctx context.Context, name string) (grpc.ClientStream, error) {
+func (c *client) open(ctx context.Context, name string, limit int) (grpc.ClientStream, error) {
 	desc := &grpc.StreamDesc{StreamName: name, ClientStreams: true, ServerStreams: true}
-	s, err := c.conn.NewStream(ctx, desc, path(name), c.options...)
+	s, err := c.conn.NewStream(ctx, desc, path(name), limited(c.options, limit)...)
 	if err != nil {
 		return nil, fromRPC(ctx, err)
 	}
@@ -68,7 +74,7 @@ func (c *client) open(ctx context.Context, name string) (grpc.ClientStream, erro
 }
 
 func (c *client) Subscribe(ctx context.Context) (SubscribeStream, error) {
-	s, err := c.open(ctx, "Subscribe")
+	s, err := c.open(ctx, "Subscribe", frame.MaxWireSize)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +82,7 @@ func (c *client) Subscribe(ctx context.Context) (SubscribeStream, error) {
 }
 
 func (c *client) Publish(ctx context.Context) (PublishStream, error) {
-	s, err := c.open(ctx, "Publish")
+	s, err := c.open(ctx, "Publish", frame.MaxWireSize)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +90,7 @@ func (c *client) Publish(ctx context.Context) (PublishStream, error) {
 }
 
 func (c *client) Supervise(ctx context.Context) (SuperviseStream, error) {
-	s, err := c.open(ctx, "Supervise")
+	s, err := c.open(ctx, "Supervise", frame.MaxControl)
 	if err != nil {
 		return nil, err
 	}

@@ -199,6 +199,50 @@ func TestOverLimit(t *testing.T) {
 	})
 }
 
+// What a plugin says beside messages has a smaller limit: few bytes of it can be
+// much memory.
+func TestOverLimitOfControl(t *testing.T) {
+	many := []*pb.Capabilities{{Address: strings.Repeat("a", frame.MaxControl)}}
+	kinds(t, func(t *testing.T, open opener) {
+		refusals := make(chan error, 2)
+		l, _ := open(t, &server{
+			describe: func(context.Context, *pb.DescribeRequest) (*pb.DescribeResponse, error) {
+				return &pb.DescribeResponse{Ceilings: many}, nil
+			},
+			subscribe: func(s link.ServerSubscribeStream) error {
+				refusals <- s.Send(&frame.SubscribeResponse{Started: &pb.Started{Profiles: many}})
+				return s.Send(&frame.SubscribeResponse{CaughtUp: true})
+			},
+			supervise: func(s link.ServerSuperviseStream) error {
+				refusals <- s.Send(&pb.SuperviseResponse{Part: &pb.SuperviseResponse_Resume{Resume: make([]byte, frame.MaxControl)}})
+				return nil
+			},
+		})
+		tooLarge := func(what string, err error) {
+			t.Helper()
+			var f *core.Fault
+			if !errors.As(err, &f) || f.Code != core.FaultTooLarge {
+				t.Errorf("%s: got %T %v, want a FaultTooLarge", what, err, err)
+			}
+		}
+		_, err := l.Describe(t.Context(), &pb.DescribeRequest{})
+		tooLarge("Describe", err)
+		sub, err := l.Subscribe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r frame.SubscribeResponse
+		if err := sub.Recv(&r); err != nil || !r.CaughtUp {
+			t.Errorf("after the refusal: %+v, %v", r, err)
+		}
+		tooLarge("Started", <-refusals)
+		if _, err := l.Supervise(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tooLarge("Supervise", <-refusals)
+	})
+}
+
 // TestLargest is L-06: messages above gRPC's own limit cross in both directions
 // as they are.
 func TestLargest(t *testing.T) {

@@ -105,7 +105,7 @@ func localCall[In, Out any, PIn message[In], POut message[Out]](
 		defer done()
 		out, err := call(server, in)
 		if err == nil {
-			err = checkSize(POut(out))
+			err = checkAnswer(POut(out))
 		}
 		answers <- answer[Out]{out, err}
 	}()

@@ -63,6 +63,9 @@ type localServerSubscribe struct {
 func (s *localServerSubscribe) Send(r *frame.SubscribeResponse) error {
 	d := r.Deliveries
 	if d == nil {
+		if f := r.Fits(); f != nil {
+			return f
+		}
 		out := *r
 		out.Settled = slices.Clone(r.Settled)
 		return s.serverSend(out)
@@ -185,7 +188,7 @@ type localServerSupervise struct {
 }
 
 func (s *localServerSupervise) Send(r *transportpb.SuperviseResponse) error {
-	if err := checkSize(r); err != nil {
+	if err := checkAnswer(r); err != nil {
 		return err
 	}
 	return s.serverSend(clone(r))

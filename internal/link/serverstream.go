@@ -93,7 +93,7 @@ type serverSupervise struct{ stream grpc.ServerStream }
 func (s *serverSupervise) Context() context.Context { return s.stream.Context() }
 
 func (s *serverSupervise) Send(r *transportpb.SuperviseResponse) error {
-	if err := checkSize(r); err != nil {
+	if err := checkAnswer(r); err != nil {
 		return err
 	}
 	return fromHost(s.stream.Context(), s.stream.SendMsg(r))

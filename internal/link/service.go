@@ -56,7 +56,7 @@ func method[In, Out any, PIn message[In], POut message[Out]](
 		if err != nil {
 			return nil, toStatus(err)
 		}
-		if f := checkSize(POut(out)); f != nil {
+		if f := checkAnswer(POut(out)); f != nil {
 			return nil, toStatus(f)
 		}
 		return out, nil
@@ -97,9 +97,22 @@ func stream(name string, serve func(s Server, g grpc.ServerStream) error) grpc.S
 func path(method string) string { return "/" + serviceName + "/" + method }
 
 // checkSize refuses a generated message that is over the wire's limit.
-func checkSize(m proto.Message) error {
-	if n := proto.Size(m); n > frame.MaxWireSize {
-		return frame.TooLarge(string(m.ProtoReflect().Descriptor().Name())+" on the wire", n, frame.MaxWireSize)
+func checkSize(m proto.Message) error { return checkLimit(m, frame.MaxWireSize) }
+
+// checkAnswer refuses what a plugin says where it is over its limit.
+func checkAnswer(m proto.Message) error { return checkLimit(m, answerLimit(m)) }
+
+// answerLimit is the limit of what a plugin says: a reply carries a message.
+func answerLimit(m any) int {
+	if _, ok := m.(*transportpb.RequestResponse); ok {
+		return frame.MaxWireSize
+	}
+	return frame.MaxControl
+}
+
+func checkLimit(m proto.Message, limit int) error {
+	if n := proto.Size(m); n > limit {
+		return frame.TooLarge(string(m.ProtoReflect().Descriptor().Name())+" on the wire", n, limit)
 	}
 	return nil
 }
