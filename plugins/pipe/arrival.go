@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipe
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/envelope"
+)
+
+// headerSequence is the header with a line's number.
+const headerSequence = "stream-sequence"
+
+// arrival is a line on its way to its subscriptions.
+type arrival struct {
+	number   uint64
+	key      string // "" = for all
+	delivery pluginapi.Delivery
+	bytes    int
+	report   *pluginapi.Report // in place of a delivery
+	skip     bool              // nobody reads the key
+}
+
+// parse makes a delivery of a line, or a report.
+func (i *intake) parse(raw rawLine) arrival {
+	if raw.tooBig > 0 {
+		return i.report(raw, refusal(core.FaultTooLarge, "line of %d bytes skipped: the limit is %d", raw.tooBig, i.lines.limit))
+	}
+	position := strconv.AppendUint(nil, raw.number, 10)
+	if i.settings.PlainInput {
+		if len(raw.text) > MaxMessage {
+			return i.report(raw, refusal(core.FaultTooLarge, "line of %d bytes skipped: the limit is %d", len(raw.text), MaxMessage))
+		}
+		return arrival{
+			delivery: pluginapi.Delivery{Message: core.Message{Payload: raw.text}, Position: position},
+			bytes:    len(raw.text),
+		}
+	}
+	l, err := parseLine(raw.text)
+	if err != nil {
+		return i.report(raw, refusal(core.FaultInvalid, "line skipped: %v", err))
+	}
+	number, read := i.number(&l)
+	if !read {
+		return arrival{skip: true}
+	}
+	headers, payload, err := envelope.Decode(l.payload)
+	if err != nil {
+		return i.report(raw, refusal(core.FaultTooLarge, "line skipped: %v", err))
+	}
+	m := core.Message{Name: broadcast, Headers: withSequence(headers, number), Payload: payload}
+	if l.key != nil {
+		m.Name = string(l.key)
+	}
+	if n := messageBytes(&m); n > MaxMessage {
+		return i.report(raw, refusal(core.FaultTooLarge, "line skipped: payload and headers of %d bytes, the limit is %d", n, MaxMessage))
+	}
+	return arrival{
+		key:      string(l.key),
+		delivery: pluginapi.Delivery{Message: m, Position: position, PublishedAt: l.when},
+		bytes:    messageBytes(&m),
+	}
+}
+
+func (i *intake) report(raw rawLine, f *core.Fault) arrival {
+	return arrival{report: &pluginapi.Report{Fault: f, Position: "line " + strconv.FormatUint(raw.number, 10)}}
+}
+
+// number gives a line its sequence. It reports false where nobody reads the
+// key, which then has none.
+func (i *intake) number(l *line) (uint64, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	key := broadcast
+	if l.key != nil {
+		if !slices.ContainsFunc(i.subs, func(s *subscription) bool { return s.key == string(l.key) }) {
+			return 0, false
+		}
+		key = string(l.key)
+	}
+	if l.shard != 0 {
+		key += "|" + strconv.FormatUint(l.shard, 10) // no key has this character
+	}
+	if l.numbered {
+		i.numbers.said(key, l.sequence)
+		return l.sequence, true
+	}
+	return i.numbers.next(key), true
+}
+
+// withSequence sets the header with the line's number, in the place of one that
+// is there already.
+func withSequence(headers core.Headers, number uint64) core.Headers {
+	value := strconv.AppendUint(nil, number, 10)
+	kept := headers[:0]
+	set := false
+	for _, h := range headers {
+		if !isSequence(h.Name) {
+			kept = append(kept, h)
+		} else if !set {
+			set = true
+			kept = append(kept, core.Header{Name: headerSequence, Value: value})
+		}
+	}
+	if !set {
+		kept = append(kept, core.Header{Name: headerSequence, Value: value})
+	}
+	return kept
+}
+
+// withoutSequence returns headers without the line's number; they are the same
+// list where there is none.
+func withoutSequence(headers core.Headers) core.Headers {
+	sequence := func(h core.Header) bool { return isSequence(h.Name) }
+	if !slices.ContainsFunc(headers, sequence) {
+		return headers
+	}
+	return slices.DeleteFunc(slices.Clone(headers), sequence)
+}
+
+// isSequence compares with headerSequence, ignoring the case of letters.
+func isSequence(name string) bool {
+	if len(name) != len(headerSequence) {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != headerSequence[i] {
+			return false
+		}
+	}
+	return true
+}
