@@ -123,8 +123,12 @@ func TestCancelledStreamLeavesDeliveriesUnsettled(t *testing.T) {
 	if n := q.left(); n != 3 {
 		t.Errorf("%d unsettled, want 3", n)
 	}
-	tr.settle = nil
-	st = b.subscribe("q") // the registration is free again
+	eventually(t, "the registration to be free", func() bool {
+		b.server.mu.Lock()
+		defer b.server.mu.Unlock()
+		return len(b.server.subs) == 0
+	})
+	st = b.subscribe("q")
 	st.finish()
 }
 

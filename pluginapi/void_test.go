@@ -158,8 +158,6 @@ func TestVoidByHandlesThatCannotBeCompared(t *testing.T) {
 	q := tr.queue("q")
 	st := b.subscribe("q")
 	st.credit(10, 1<<20)
-	q.say(Batch{Voids: []Void{{All: true}}})
-	tr.receive = nil
 	q.mu.Lock()
 	q.events.Voids = []Void{{Handles: []any{[]byte("slice")}}}
 	q.mu.Unlock()
