@@ -94,7 +94,6 @@ type stream struct {
 
 	mu       sync.Mutex
 	started  *transportpb.Started
-	events   []string // in order: "d1-3" is left to the fields below
 	items    []frame.Delivery
 	frames   []int // messages of each frame
 	settled  []frame.SettleResult

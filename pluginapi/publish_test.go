@@ -4,6 +4,7 @@ package pluginapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -45,7 +46,7 @@ func TestPublishInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait("end", func() bool { return p.err != nil })
-	if p.err != errEOF {
+	if !errors.Is(p.err, errEOF) {
 		t.Errorf("stream ended with %v", p.err)
 	}
 }
@@ -158,7 +159,7 @@ func TestReceiptsExactlyOnce(t *testing.T) {
 			c.done(c.i, Receipt{Status: ReceiptRefused})
 		}
 		must(rt, s.CloseSend())
-		if rs, err = s.Recv(rs[:0]); err != errEOF {
+		if rs, err = s.Recv(rs[:0]); !errors.Is(err, errEOF) {
 			rt.Fatalf("stream ended with %v and %v", err, rs)
 		}
 		if d := cmp.Diff(want, got); d != "" {

@@ -304,18 +304,18 @@ func (p *publisher) write() {
 }
 
 // await waits until ready, which is called with mu held, or until given up.
-func (p *publisher) await(ready func() bool, gone <-chan struct{}) bool {
+func (p *publisher) await(ready func() bool, gone <-chan struct{}) {
 	for {
 		p.mu.Lock()
 		ok := ready()
 		p.mu.Unlock()
 		if ok {
-			return true
+			return
 		}
 		select {
 		case <-p.changed:
 		case <-gone:
-			return false
+			return
 		}
 	}
 }

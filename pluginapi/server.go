@@ -239,10 +239,10 @@ func (s *server) Connect(ctx context.Context, r *transportpb.ConnectRequest) (*t
 // listen lets the connection report its link and its resume bytes.
 func (s *server) listen(d *description, conn Conn) {
 	if l, ok := conn.(LinkReporter); ok && d.spec.LinkStates {
-		contain(s.log, "ReportLink", func() { l.ReportLink(s.supervise.link) })
+		_ = contain(s.log, "ReportLink", func() { l.ReportLink(s.supervise.link) }) // its panic is logged
 	}
 	if p, ok := conn.(Resumer); ok {
-		contain(s.log, "ReportResume", func() { p.ReportResume(s.supervise.keep) })
+		_ = contain(s.log, "ReportResume", func() { p.ReportResume(s.supervise.keep) })
 	}
 }
 

@@ -213,7 +213,7 @@ func (s *settler) carryOut() {
 		}
 	}
 	if len(s.released) > 0 {
-		contain(x.log, "Release", func() { s.releaser.Release(s.released) })
+		_ = contain(x.log, "Release", func() { s.releaser.Release(s.released) })
 	}
 	s.collect(settled, lately)
 	clear(s.verdicts)

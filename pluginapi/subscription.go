@@ -293,15 +293,13 @@ func (x *subscription) finish() error {
 }
 
 // await waits for a goroutine in author code, at most for the limit.
-func (x *subscription) await(done <-chan struct{}, call string) bool {
+func (x *subscription) await(done <-chan struct{}, call string) {
 	t := time.NewTimer(x.server.options.AuthorLimit)
 	defer t.Stop()
 	select {
 	case <-done:
-		return true
 	case <-t.C:
 		x.log.Error("transport does not return from a call that was cancelled; it is left behind", "in", call)
-		return false
 	}
 }
 

@@ -31,7 +31,7 @@ func parse(raw []byte) (any, []core.Diagnostic) {
 	p.dec.UseNumber()
 	v, err := p.value("", 0)
 	if err == nil {
-		if _, more := p.dec.Token(); more != io.EOF { //nolint:errorlint // Token documents io.EOF itself
+		if _, more := p.dec.Token(); more != io.EOF {
 			err = fmt.Errorf("something follows the value")
 		}
 	}

@@ -35,7 +35,6 @@ type settings struct {
 	Words   []string          `json:"words" default:"[\"a\",\"b\"]" min:"1"`
 	Ignored chan int          `json:"-"`
 	base
-	hidden int
 }
 
 type base struct {
