@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -143,7 +144,29 @@ func (b *bench) attach(p *plugin) {
 		b.t.Fatal(err)
 	}
 	b.box.Attach(pub, b.gen, pcancel)
-	b.lane.Attach(Attachment{Stream: sub, Cancel: cancel, Profiles: b.caps, Plugin: "fake", Number: b.gen})
+	b.lane.Attach(Attachment{Stream: coded{sub}, Cancel: cancel, Profiles: b.caps, Plugin: "fake", Number: b.gen})
+}
+
+// coded is a stream whose deliveries go over the wire: they are decoded into a
+// slab, which builds with the race detector overwrite when it is released.
+type coded struct{ link.SubscribeStream }
+
+func (s coded) Recv(r *frame.SubscribeResponse) error {
+	if err := s.SubscribeStream.Recv(r); err != nil || r.Deliveries == nil {
+		return err
+	}
+	var e frame.SubscribeResponseEncoder
+	if f := e.Reset(r); f != nil {
+		return f
+	}
+	if !e.Next() {
+		return errors.New("nothing to encode")
+	}
+	slab := frame.Pool{}.Get(e.Size())
+	*slab = e.Append((*slab)[:0])
+	r.Deliveries.Release()
+	*r = frame.SubscribeResponse{}
+	return frame.DecodeSubscribeResponse(slab, r)
 }
 
 // crash ends the generation as the death of its process does.

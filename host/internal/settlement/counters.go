@@ -76,11 +76,22 @@ func (c *Counters) add(k class) {
 type Left struct {
 	Endpoint     string
 	Subscription string
-	Running      []string // name and position of deliveries whose handlers did not return, at most 16
+	Running      []string // name and position of deliveries that were cut off at their handlers, at most 16
 	Handlers     int      // handlers that did not return
+	Cancelled    int      // handlers that the stop cancelled and that returned without an ack
+	Unhandled    int      // deliveries that no handler has begun and that do not come back
 	Settlements  int      // plans that were not carried out to their end
 	Lost         int      // of Settlements: messages that do not come back
 }
 
 // Empty reports whether nothing was cut off.
-func (l Left) Empty() bool { return l.Handlers == 0 && l.Settlements == 0 }
+func (l Left) Empty() bool {
+	return l.Handlers == 0 && l.Cancelled == 0 && l.Unhandled == 0 && l.Settlements == 0
+}
+
+// name adds the name of a delivery that is cut off, while there is room.
+func (l *Left) name(f *flight) {
+	if len(l.Running) < shownRunning && f.frame != nil {
+		l.Running = append(l.Running, describe(f.item()))
+	}
+}

@@ -115,6 +115,10 @@ func (l *Lane) Drain(ctx context.Context) Left {
 	l.flushLines()
 	l.mu.Lock()
 	left.Lost, l.cutOff = l.cutOff, 0
+	left.Cancelled, left.Unhandled = l.parting.Cancelled, l.parting.Unhandled
+	left.Running = append(left.Running, l.parting.Running...)
+	left.Running = left.Running[:min(len(left.Running), shownRunning)]
+	l.parting = Left{}
 	l.mu.Unlock()
 	if left.Lost > 0 {
 		abandoned(l.log, left.Lost)
@@ -138,11 +142,17 @@ func (l *Lane) cancelBefore(ctx context.Context) func() {
 func (l *Lane) cancelHandlers() {
 	l.cancelled.Store(true)
 	l.letGo()
+	signal(l.work) // what is queued is not begun any more
 }
 
 // cutOffWork ends what is still in work, and says what it was.
 func (l *Lane) cutOffWork(left *Left) {
 	l.mu.Lock()
+	for l.head < len(l.queue) {
+		if f := l.pop(); !l.skip(f) {
+			l.unhandled(f)
+		}
+	}
 	for _, s := range l.running {
 		left.Handlers++
 		if len(left.Running) < shownRunning {

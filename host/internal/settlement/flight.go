@@ -19,6 +19,7 @@ type flight struct {
 	at       int               // its place in the frame
 	id       uint64
 	profile  uint32
+	forfeit  bool // something may read the frame for nobody knows how long
 	weight   uint64
 	scope    string // lies in the frame until the settlement leaves the worker
 	received time.Time
@@ -52,12 +53,13 @@ func (f *flight) letGo() core.Void {
 	return core.VoidReturns
 }
 
-// unframe gives the frame back.
+// unframe gives the frame back. One that a publish may still read is left to the
+// garbage collector.
 func (f *flight) unframe() {
-	if f.frame != nil {
+	if f.frame != nil && !f.forfeit {
 		f.frame.Release()
-		f.frame = nil
 	}
+	f.frame, f.forfeit = nil, false
 }
 
 // newFlight returns an unused flight. l.mu is held.

@@ -32,8 +32,12 @@ func (s *settlement) forward() {
 
 // forwarded decides with the receipt of the handler's own publish. A receipt
 // that says neither counts as confirmed where nothing can be acked: a retry
-// could only double.
+// could only double. Without the plugin's own receipt a transport in this process
+// may still read what it was given.
 func (s *settlement) forwarded(r frame.Receipt) {
+	if r.ID == 0 && r.Status != frame.ReceiptRefused {
+		s.forfeit()
+	}
 	confirmed := r.Status == frame.ReceiptConfirmed ||
 		r.Status != frame.ReceiptRefused && s.c.Source.Ack == core.AckNone
 	if !confirmed {
@@ -43,6 +47,15 @@ func (s *settlement) forwarded(r frame.Receipt) {
 		s.said = said
 	}
 	s.decide()
+}
+
+// forfeit keeps the frame from being used again.
+func (s *settlement) forfeit() {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.f != nil {
+		s.f.forfeit = true
+	}
 }
 
 // PublishError says that a publish was not confirmed.

@@ -203,6 +203,10 @@ func (s storm) lost(all []*plugin, j *journal) (lost int) {
 	for _, p := range all {
 		for _, o := range p.outgoing() {
 			elsewhere[string(o.Payload)] = true
+			var n int
+			if _, err := fmt.Sscan(string(o.Payload), &n); err != nil || o.Headers.Value("own") != string(o.Payload) {
+				lost += 1 << 20 // not what was delivered
+			}
 		}
 	}
 	j.mu.Lock()
@@ -254,12 +258,13 @@ func (s *storm) deliver(b *bench, d *dice, frames map[*frame.Deliveries]bool) {
 		}
 		s.unique++
 		m := message(fmt.Sprint(s.unique*8 + d.n(8)))
+		m.Message.Headers = core.Headers{{Name: "own", Value: m.Message.Payload}}
 		m.Attempt = uint32(d.n(4)) + 1
 		if d.n(2) == 0 {
 			m.Identity = []byte{byte(d.n(5))}
 		}
 		if d.n(3) == 0 {
-			m.Message.Headers = core.Headers{{Name: core.CountHeader, Value: []byte{'0' + byte(d.n(3))}}}
+			m.Message.Headers = append(m.Message.Headers, core.Header{Name: core.CountHeader, Value: []byte{'0' + byte(d.n(3))}})
 		}
 		if d.n(5) == 0 {
 			m.Message.Headers = append(m.Message.Headers, core.Header{Name: core.JournalHeader, Value: []byte("row")})

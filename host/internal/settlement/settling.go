@@ -89,7 +89,7 @@ func (l *Lane) serve() {
 
 // next waits for a delivery and gives it to s; false says that the lane is
 // closed. Deliveries that come back by themselves are not begun, and of a lane
-// that stops only those that would be lost.
+// that stops only those that would be lost, until handlers are cancelled.
 func (l *Lane) next(s *settlement) bool {
 	for {
 		l.mu.Lock()
@@ -97,6 +97,11 @@ func (l *Lane) next(s *settlement) bool {
 		for l.head < len(l.queue) && !l.closed {
 			f := l.pop()
 			if l.skip(f) {
+				skipped = true
+				continue
+			}
+			if l.cancelled.Load() {
+				l.unhandled(f)
 				skipped = true
 				continue
 			}
@@ -156,6 +161,18 @@ func (l *Lane) skip(f *flight) bool {
 	return true
 }
 
+// unhandled ends a delivery that would be lost and for which a stop has left no
+// time. l.mu is held.
+func (l *Lane) unhandled(f *flight) {
+	l.parting.Unhandled++
+	l.parting.name(f)
+	l.counts.add(classReleased)
+	if f.state() == core.VoidLive {
+		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
+	}
+	l.recycle(f)
+}
+
 // begin runs the handler and carries out what can be carried out at once. It
 // reports whether s has left the worker, who may not touch it any more then.
 func (s *settlement) begin() bool {
@@ -165,6 +182,10 @@ func (s *settlement) begin() bool {
 		if s.l.cancelled.Load() && (s.said.Err != nil || s.said.Outcome.Kind != core.OutcomeAck) {
 			// What a handler says that a stop has cancelled is no verdict.
 			s.said = Said{}
+			s.l.mu.Lock()
+			s.l.parting.Cancelled++
+			s.l.parting.name(s.f)
+			s.l.mu.Unlock()
 		}
 	}
 	if s.said.Forward != nil {

@@ -19,14 +19,14 @@ import (
 const (
 	waitingMessages = 100_000
 	waitingBytes    = 256 << 20
-	waitingOverhead = 1536
+	waitingOverhead = 2 << 10
 )
 
 // WaitingOptions bound the waiting copies of a host.
 type WaitingOptions struct {
 	Logger   *slog.Logger
 	Messages int   // default 100,000
-	Bytes    int64 // default 256 MiB, 1.5 KiB a copy beside its message included
+	Bytes    int64 // default 256 MiB, 2 KiB a copy beside its message included
 }
 
 // Waiting holds the delayed copies of a host, and the clock of everything that

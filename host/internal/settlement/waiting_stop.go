@@ -109,7 +109,11 @@ func (w *Waiting) stops() bool {
 
 // cut ends the wait of a copy, unless it is on its way and may still arrive.
 func (s *settlement) cut(life uint64, which cutting) {
+	sent := false
 	k, ok := s.claimIf(life, func(k waitKind) bool {
+		if k == waitForward && which == cutAll {
+			sent = !s.wait.box.take(s.wait.p)
+		}
 		if k == waitReceipt {
 			return s.cuttable(which) && s.wait.box.take(s.wait.p) || which == cutAll
 		}
@@ -121,6 +125,9 @@ func (s *settlement) cut(life uint64, which cutting) {
 		s.finish()
 	case k == waitForward: // there is no plan yet
 		s.did |= didCut
+		if sent {
+			s.forfeit()
+		}
 		s.finish()
 	default:
 		s.resume(core.ResultCut)
