@@ -5,6 +5,7 @@ package pluginapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -275,7 +276,7 @@ func (c *inspectionCheck) target(path string, regs int, t *TargetReport) *core.F
 		return f
 	}
 	for _, id := range t.Exactly {
-		if !contains(t.ReturnsTo, id) {
+		if !slices.Contains(t.ReturnsTo, id) {
 			return breach(c.where, path+".exactly", fmt.Sprintf("names registration %d, returns_to does not", id),
 				"exactly is a part of returns_to")
 		}
@@ -306,15 +307,6 @@ func (c *inspectionCheck) findings(path string, fs []Finding) *core.Fault {
 func refused(fs []Finding) bool {
 	for _, f := range fs {
 		if !f.Warning {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(ids []uint32, id uint32) bool {
-	for _, i := range ids {
-		if i == id {
 			return true
 		}
 	}
