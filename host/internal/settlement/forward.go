@@ -40,6 +40,11 @@ func (s *settlement) forwarded(r frame.Receipt) {
 	}
 	confirmed := r.Status == frame.ReceiptConfirmed ||
 		r.Status != frame.ReceiptRefused && s.c.Source.Ack == core.AckNone
+	if confirmed && r.Status != frame.ReceiptConfirmed {
+		s.l.unsure.hit("publish has no receipt that says whether it arrived, counted as sent",
+			"generation", s.generation, "delivery", s.id, "attempt", s.d.Number,
+			"destination", s.said.Forward.To.String(), "error", faultText(r.Fault))
+	}
 	if !confirmed {
 		f := s.said.Forward
 		said := f.Failed(&s.d, publishError(f.To, r))

@@ -72,6 +72,10 @@ func TestForward(t *testing.T) {
 				if tt.failed != (len(failures) == 1) {
 					t.Errorf("failures %v", failures)
 				}
+				unsure := tt.receipt.Status == frame.ReceiptUnknown && tt.caps.Ack == core.AckNone
+				if lines := b.logs.lines("L-COPY"); unsure && (len(lines) != 1 || lines[0]["destination"] != "next@in") {
+					t.Errorf("lines %v", b.logs.lines(""))
+				}
 				var e *PublishError
 				if tt.failed && (!errors.As(failures[0], &e) || e.MaybeSent != (tt.receipt.Status == frame.ReceiptUnknown)) {
 					t.Errorf("failure %v", failures[0])

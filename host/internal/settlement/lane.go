@@ -44,6 +44,7 @@ type Lane struct {
 	log    *slog.Logger
 	once   [core.OutcomeFailFast + 1]onceLine // L-UNS of ack, drop and the like, by outcome
 	uns    limitedLine                        // L-UNS of plain retries and of verdicts that failed
+	unsure limitedLine                        // L-COPY of forwards that are counted as sent
 	floors *floors
 	unique string // of this lane, in this process
 
@@ -74,6 +75,8 @@ type Lane struct {
 	endFault *core.Fault
 	caughtUp bool
 	position []byte        // of the newest delivery
+	parting  Left          // what the stop has cut off so far
+	parted   bool          // it is told
 	bell     chan struct{} // closed at the next change; nil = nobody waits
 
 	work    chan struct{} // the queue has something, or the lane is closed
@@ -105,7 +108,8 @@ func newLane(o LaneOptions) *Lane {
 	for i := range l.once {
 		l.once[i].init(l, core.OutcomeKind(i))
 	}
-	l.uns.init(l)
+	l.uns.init(l, core.LogUnsettled)
+	l.unsure.init(l, core.LogCopy)
 	l.spare.New = func() any { return newSettlement(l) }
 	return l
 }

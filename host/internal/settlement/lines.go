@@ -187,10 +187,11 @@ func (o *onceLine) flush(rung bool) {
 	}
 }
 
-// limitedLine is L-UNS of what is always said: at most one line a second, with
+// limitedLine is a line about what is always said: at most one a second, with
 // the number since the last one.
 type limitedLine struct {
-	l *Lane
+	l    *Lane
+	code core.LogCode
 
 	mu    sync.Mutex
 	last  time.Time
@@ -201,8 +202,8 @@ type limitedLine struct {
 	attrs []any
 }
 
-func (o *limitedLine) init(l *Lane) {
-	o.l = l
+func (o *limitedLine) init(l *Lane, code core.LogCode) {
+	o.l, o.code = l, code
 	o.alarm.ring = func() { o.flush(true) }
 }
 
@@ -214,7 +215,7 @@ func (o *limitedLine) hit(text string, attrs ...any) {
 	if !o.armed && wait <= 0 {
 		o.last = now
 		o.mu.Unlock()
-		o.l.warn(core.LogUnsettled, text, attrs...)
+		o.l.warn(o.code, text, attrs...)
 		return
 	}
 	o.since++
@@ -239,7 +240,7 @@ func (o *limitedLine) flush(rung bool) {
 	}
 	o.mu.Unlock()
 	if since > 0 {
-		o.l.warn(core.LogUnsettled, text, append(attrs, "since", since)...)
+		o.l.warn(o.code, text, append(attrs, "since", since)...)
 	}
 }
 
@@ -249,6 +250,7 @@ func (l *Lane) flushLines() {
 		l.once[i].flush(false)
 	}
 	l.uns.flush(false)
+	l.unsure.flush(false)
 }
 
 // abandoned says how many copies of a subscription were cut off, and counts
