@@ -12,9 +12,11 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
-// unattended is how long looped copies wait for a Receive before the
-// subscription counts as stopped. The SDK calls again within milliseconds.
-const unattended = 250 * time.Millisecond
+// unattended is how long looped copies wait, twice, for a Receive before the
+// subscription counts as stopped. The SDK calls again within milliseconds; on a
+// machine with far too much to do it may take longer, and to print a copy that
+// could have come back would be worse than to wait.
+const unattended = time.Second
 
 // subscription is one key. Its fields are under the intake's lock.
 type subscription struct {
