@@ -70,7 +70,6 @@ func service(t *testing.T, text string) string {
 type result struct {
 	status   int
 	out, err string
-	took     time.Duration
 }
 
 // run runs a service file with an input to its end.
@@ -86,12 +85,11 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	started := time.Now()
 	err := cmd.Run()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	r := result{cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(started)}
+	r := result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 	gonePlugins(t, r.err)
 	return r
 }

@@ -47,7 +47,7 @@ func (a *App) Main() int {
 	root.SetErr(a.Err)
 	err := root.ExecuteContext(context.Background())
 	if err != nil {
-		fmt.Fprintf(a.Err, "longshore: %v\n", err)
+		_, _ = fmt.Fprintf(a.Err, "longshore: %v\n", err) // the status says it as well
 	}
 	return status(err)
 }

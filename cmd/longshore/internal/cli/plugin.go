@@ -68,13 +68,13 @@ func (a *App) list(found []installed, output string) error {
 		return err
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tPATH\tFOUND BY")
+	_, _ = fmt.Fprintln(w, "NAME\tPATH\tFOUND BY") // Flush says what went wrong
 	for _, p := range found {
 		by := p.Found
 		if p.Hidden {
 			by += " (hidden: the one above is used)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, p.Path, by)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, p.Path, by)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write output: %w", err)

@@ -80,14 +80,15 @@ func (a *App) run(ctx context.Context, path string, opts []host.Option) error {
 	go func() { ran <- h.Run(ctx) }()
 	select {
 	case err := <-ran:
-		return a.ended(f, caught, err)
+		return ended(f, err)
 	case <-caught.again:
 	}
 	h.Abort()
 	limit := time.NewTimer(abortLimit)
 	defer limit.Stop()
 	select {
-	case <-ran:
+	case err = <-ran:
+		log.Debug("ended at once", "error", err)
 	case <-limit.C:
 		log.Error("the end at once takes too long; leaving what is left to the plugins' leashes")
 	}
@@ -95,7 +96,7 @@ func (a *App) run(ctx context.Context, path string, opts []host.Option) error {
 }
 
 // ended turns what a host returned into what the command returns.
-func (a *App) ended(f *config.File, caught *signals, err error) error {
+func ended(f *config.File, err error) error {
 	// A signal during the start is a stop like any other: nothing was delivered.
 	var refused *host.StartError
 	if errors.As(err, &refused) && len(refused.Findings) == 0 && errors.Is(err, context.Canceled) {

@@ -72,7 +72,7 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value, f field) {
 	}
 	switch {
 	case f.typ == reflect.TypeFor[map[string]any]():
-		d.free(n, path, v, f)
+		d.free(n, path, v)
 	case f.typ == reflect.TypeFor[Duration]():
 		d.duration(n, path, v, f)
 	case f.typ.Kind() == reflect.Pointer:
@@ -194,10 +194,10 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag(
 
 // kindOf says for people what n is.
 func kindOf(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
+	if n.Kind == yaml.MappingNode {
 		return "a mapping"
-	case yaml.SequenceNode:
+	}
+	if n.Kind == yaml.SequenceNode {
 		return "a list"
 	}
 	switch n.ShortTag() {

@@ -25,7 +25,7 @@ func Load(path string, lookup func(string) (string, bool)) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read service file: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read service file: %w", err)

@@ -132,7 +132,7 @@ func (d *decoder) expand(n *yaml.Node, path, s string) (string, bool) {
 
 // free decodes what a transport describes: the values of JSON, whatever their
 // names.
-func (d *decoder) free(n *yaml.Node, path string, v reflect.Value, f field) {
+func (d *decoder) free(n *yaml.Node, path string, v reflect.Value) {
 	if isNull(n) {
 		return
 	}
@@ -150,12 +150,12 @@ func (d *decoder) any(n *yaml.Node, path string) any {
 		return nil
 	}
 	defer d.leave()
-	switch n.Kind {
-	case yaml.MappingNode:
+	if n.Kind == yaml.MappingNode {
 		out := map[string]any{}
 		d.pairs(n, path, "", func(key, value *yaml.Node, at string) { out[key.Value] = d.any(value, at) })
 		return out
-	case yaml.SequenceNode:
+	}
+	if n.Kind == yaml.SequenceNode {
 		out := make([]any, len(n.Content))
 		for i, c := range n.Content {
 			at := path + "[" + strconv.Itoa(i) + "]"

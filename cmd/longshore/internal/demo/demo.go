@@ -66,8 +66,8 @@ func Run(ctx context.Context, o Options) error {
 	stopped := s.follow()
 	ended := make(chan error, 3)
 	go func() {
-		defer pipes.feedOut.Close()
-		ended <- write(ctx, pipes.feedOut, lines, o.Pace, s)
+		err := write(ctx, pipes.feedOut, lines, o.Pace, s)
+		ended <- errors.Join(err, pipes.feedOut.Close()) // the end of the input
 	}()
 	go func() {
 		err := first.host.Run(ctx)
@@ -115,15 +115,15 @@ func newPipes() (*pipes, error) {
 
 // closeBetween closes what this process holds of the first stage's ends.
 func (p *pipes) closeBetween() {
-	p.feedIn.Close()
-	p.betweenOut.Close()
+	_ = p.feedIn.Close()
+	_ = p.betweenOut.Close()
 }
 
 // close closes what is open.
 func (p *pipes) close() {
 	for _, f := range []*os.File{p.feedIn, p.feedOut, p.betweenIn, p.betweenOut, p.nowhere} {
 		if f != nil {
-			f.Close() // some are closed already
+			_ = f.Close() // some are closed already
 		}
 	}
 }

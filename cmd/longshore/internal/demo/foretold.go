@@ -28,7 +28,7 @@ func foretold(tables []core.Table) string {
 		for _, p := range t.Profiles {
 			for _, r := range p.Rows {
 				if shown(r.Outcome) {
-					fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Outcome, r.Attempt, r.Plan)
+					_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Outcome, r.Attempt, r.Plan)
 				}
 			}
 		}

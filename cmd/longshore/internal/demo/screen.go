@@ -26,6 +26,7 @@ type screen struct {
 
 	mu      sync.Mutex
 	out     io.Writer
+	err     error // of the first write that failed; nothing is shown after it
 	c       counts
 	shown   map[string]int // events by kind
 	letters []letter
@@ -42,6 +43,13 @@ type letter struct {
 
 func newScreen(o Options, total int) *screen {
 	return &screen{style: o.Style, live: o.Live, total: total, out: o.Out, shown: map[string]int{}, runs: map[string][]uint64{}, started: time.Now()}
+}
+
+// put writes. The caller holds the lock.
+func (s *screen) put(format string, args ...any) {
+	if s.err == nil {
+		_, s.err = fmt.Fprintf(s.out, format, args...)
+	}
 }
 
 // count changes the counts.
@@ -110,7 +118,7 @@ func (s *screen) event(kind, text string) {
 		return
 	}
 	s.clear()
-	fmt.Fprintf(s.out, "  %s  %s\n", s.paint(kind, fmt.Sprintf("%-13s", kind)), cut(text))
+	s.put("  %s  %s\n", s.paint(kind, fmt.Sprintf("%-13s", kind)), cut(text))
 }
 
 // cut keeps an event on one line.
@@ -135,7 +143,7 @@ func (s *screen) paint(kind, text string) string {
 // clear takes the progress away. The caller holds the lock.
 func (s *screen) clear() {
 	if s.bar {
-		fmt.Fprint(s.out, "\r\x1b[K")
+		s.put("\r\x1b[K")
 		s.bar = false
 	}
 }
@@ -177,13 +185,13 @@ func (s *screen) progress() {
 	text := fmt.Sprintf("%3d of %d lines: %d acked, %d retried, %d dropped, %d panicked, %d dead letters",
 		c.fed, s.total, c.acked, c.retried+c.delayed, c.dropped, c.panicked, c.dead)
 	if !s.live {
-		fmt.Fprintln(s.out, "  "+text)
+		s.put("  %s\n", text)
 		return
 	}
 	done := barWidth * c.fed / max(s.total, 1)
 	bar := s.style.Green(strings.Repeat("#", done)) + s.style.Faint(strings.Repeat(".", barWidth-done))
 	s.clear()
-	fmt.Fprintf(s.out, "  %s %s", bar, text)
+	s.put("  %s %s", bar, text)
 	s.bar = true
 }
 
@@ -191,8 +199,8 @@ func (s *screen) progress() {
 func (s *screen) opening(tables []core.Table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "%s\n\n", s.style.Bold("longshore demo"))
-	fmt.Fprintf(s.out, `%d lines about airports go through two stages. Each is a host whose pipe
+	s.put("%s\n\n", s.style.Bold("longshore demo"))
+	s.put(`%d lines about airports go through two stages. Each is a host whose pipe
 transport runs as a plugin process of its own, as in
 
     feed | register | file
@@ -202,10 +210,10 @@ some it retries later (rate limit), some it drops (closed), and on those below
 sea level it panics. After attempt %d an airport goes to the key %s.
 
 `, s.total, keyDirectory, maxAttempts, keyDead)
-	fmt.Fprintf(s.out, "%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
-	fmt.Fprint(s.out, foretold(tables))
-	fmt.Fprintln(s.out, s.style.Faint(legend))
-	fmt.Fprintf(s.out, "\n%s\n", s.style.Bold("What happens (the first of each kind)"))
+	s.put("%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
+	s.put("%s", foretold(tables))
+	s.put("%s\n", s.style.Faint(legend))
+	s.put("\n%s\n", s.style.Bold("What happens (the first of each kind)"))
 }
 
 // odd lists the airports whose attempts do not follow one another: where a line
@@ -232,11 +240,11 @@ const legend = `  PUBLISH(x,n): a copy leaves for x and is confirmed; n copies s
 func (s *screen) closing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "\n%s\n", s.style.Bold("Dead letters, as the next stage read them"))
+	s.put("\n%s\n", s.style.Bold("Dead letters, as the next stage read them"))
 	for _, l := range s.letters {
-		fmt.Fprintf(s.out, "  %s %-14s %s attempts: %s\n", s.style.Blue(l.airport.IATA), l.airport.City, l.attempts, l.reason)
+		s.put("  %s %-14s %s attempts: %s\n", s.style.Blue(l.airport.IATA), l.airport.City, l.attempts, l.reason)
 	}
-	fmt.Fprintf(s.out, "\n%s\n", s.style.Bold("The balance"))
+	s.put("\n%s\n", s.style.Bold("The balance"))
 	var wrong []string
 	for _, line := range s.c.balance() {
 		mark := s.style.Green("ok")
@@ -244,11 +252,14 @@ func (s *screen) closing() error {
 			mark = s.style.Red("WRONG")
 			wrong = append(wrong, fmt.Sprintf("%d %s are not %v", line.total, line.what, line))
 		}
-		fmt.Fprintf(s.out, "  %-22s %4d = %s  %s\n", line.what, line.total, line, mark)
+		s.put("  %-22s %4d = %s  %s\n", line.what, line.total, line, mark)
 	}
 	if len(wrong) > 0 {
 		return &BalanceError{Lines: append(wrong, s.odd()...)}
 	}
-	fmt.Fprintf(s.out, "\nEverything adds up, after %v.\n", time.Since(s.started).Round(100*time.Millisecond))
+	s.put("\nEverything adds up, after %v.\n", time.Since(s.started).Round(100*time.Millisecond))
+	if s.err != nil {
+		return fmt.Errorf("show the demo: %w", s.err)
+	}
 	return nil
 }

@@ -65,6 +65,7 @@ func (c Source) words() []string {
 		core.AckCumulative: "acks up to a message",
 	}[c.Ack]}
 	switch c.Requeue {
+	case core.RequeueNone:
 	case core.RequeueNow:
 		words = append(words, "requeues at once")
 	case core.RequeueDelayed:
@@ -161,7 +162,7 @@ func writeSettings(b *strings.Builder, heading string, schema json.RawMessage) {
 		case s.fallback != "":
 			about += ", default " + s.fallback
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", s.name, about, s.doc)
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", s.name, about, s.doc)
 	}
 	_ = w.Flush() // writes to memory
 }

@@ -49,6 +49,8 @@ func inForm(text string) string {
 		"Backoff", "backoff",
 		"Floor(0)", "floor: 0s",
 		"Floor", "floor",
+		"set Plugin.Stdio", "set stdio: true",
+		"Plugin.Stdio", "stdio",
 	).Replace(text)
 }
 

@@ -3,6 +3,8 @@
 package service
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -76,6 +78,10 @@ func TestDescribe(t *testing.T) {
 			"command", host.Finding{Endpoint: "in", Subscription: "orders", Option: optionCommand, Message: "is not there"},
 			"service.yaml:10:12: subscription orders of endpoint in: exec.command: is not there",
 		},
+		{
+			"standard input and output", host.Finding{Endpoint: "in", Option: "Plugin.Stdio", Message: "the transport needs it", Fix: "set Plugin.Stdio"},
+			"service.yaml:4:5: endpoint in: stdio: the transport needs it; set stdio: true",
+		},
 		{"host", host.Finding{Message: "is broken"}, "service.yaml:1:1: host: is broken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,5 +89,26 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("description (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What a host logs at start is told in the words of the file too; all else stays
+// as it is.
+func TestLoggedFindings(t *testing.T) {
+	var b bytes.Buffer
+	plain := slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	log := slog.New(formHandler{plain}).With("endpoint", "in")
+	log.Warn("a retry cannot be carried out", "code", "L-CHECK", "option", "MaxAttempts", "fix", "declare MaxAttempts, DeadLetterTo or Backoff", "n", 1)
+	log.Warn("x", "code", "L-ERR", "error", "MaxAttempts")
+	want := `level=WARN msg="a retry cannot be carried out" endpoint=in code=L-CHECK option=max_attempts fix="declare max_attempts, dead_letter or backoff" n=1
+level=WARN msg=x endpoint=in code=L-ERR error=MaxAttempts
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }

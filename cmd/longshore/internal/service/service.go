@@ -29,7 +29,7 @@ type Options struct {
 // command line can see, such as commands that are not there; the host has none
 // of them.
 func Build(f *config.File, o Options) (*host.Host, []host.Finding) {
-	h := host.New(append(slices.Clone(o.Host), host.WithLogger(o.Logger))...)
+	h := host.New(append(slices.Clone(o.Host), host.WithLogger(slog.New(formHandler{o.Logger.Handler()})))...)
 	endpoints := make(map[string]*host.Endpoint, len(f.Endpoints))
 	for _, name := range slices.Sorted(maps.Keys(f.Endpoints)) {
 		e := f.Endpoints[name]
