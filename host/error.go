@@ -105,10 +105,31 @@ type Abandoned struct {
 	Endpoint     string
 	Subscription string
 	Handlers     int      // handlers that did not return; their deliveries are unsettled
+	Cancelled    int      // handlers that the stop cancelled and that returned an error; likewise
+	Unhandled    int      // deliveries that no handler has begun and that do not come back
 	Messages     []string // names and positions of some of those deliveries, at most 16
 	Settlements  int      // outcomes that were not carried out to their end
 	Lost         int      // of Settlements, messages that do not come back
 	Copies       int      // copies that waited for their time; they are lost
+}
+
+// counts lists what is not zero.
+func (a *Abandoned) counts() string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{a.Handlers, "handlers did not return"}, {a.Cancelled, "handlers were cancelled"},
+		{a.Unhandled, "deliveries were not handled and are lost"},
+		{a.Settlements, "settlements were cut off"}, {a.Lost, "of them lost a message"},
+		{a.Copies, "waiting copies are lost"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Error lists the subscriptions.
@@ -120,8 +141,7 @@ func (e *AbandonedError) Error() string {
 		if i == 0 {
 			sep = ": "
 		}
-		fmt.Fprintf(&b, "%ssubscription %s of endpoint %s: %d handlers, %d settlements (%d lost), %d waiting copies",
-			sep, s.Subscription, s.Endpoint, s.Handlers, s.Settlements, s.Lost, s.Copies)
+		fmt.Fprintf(&b, "%ssubscription %s of endpoint %s: %s", sep, s.Subscription, s.Endpoint, s.counts())
 		if len(s.Messages) > 0 {
 			b.WriteString(" (" + strings.Join(s.Messages, ", ") + ")")
 		}

@@ -90,7 +90,8 @@ func (b *bench) must(t *testing.T, err error) {
 }
 
 // TestSettlementsThroughARealProcess runs the outcomes through a plugin
-// process, as in TestHandlersSettle.
+// process, as in TestHandlersSettle. E-11: what is dropped leaves no copy, and
+// what is dead-lettered at once has one attempt and a reason.
 func TestSettlementsThroughARealProcess(t *testing.T) {
 	b := newBench(t)
 	s := newService()
@@ -135,11 +136,12 @@ func TestSettlementsThroughARealProcess(t *testing.T) {
 		reason, _ := m.Header("x-longshore-reason")
 		tenant, _ := m.Header("x-tenant")
 		count, _ := m.Header("x-ruststream-retry-count")
-		reasons[string(m.Payload)] = strings.Join([]string{reason, tenant, count, string(m.Carry)}, "|")
+		attempts, _ := m.Header("x-longshore-attempts")
+		reasons[string(m.Payload)] = strings.Join([]string{reason, tenant, count, attempts, string(m.Carry)}, "|")
 	}
 	want := map[string]string{
-		"dead": "poison|a|1|carry dead", "fails": "always|a|2|carry fails",
-		"panics": "handler panicked: boom|a|2|carry panics",
+		"dead": "poison|a|1|1|carry dead", "fails": "always|a|2|2|carry fails",
+		"panics": "handler panicked: boom|a|2|2|carry panics",
 	}
 	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Errorf("dead letters (-want +got):\n%s", diff)

@@ -154,6 +154,8 @@ func (l *abandoned) left(left settlement.Left) {
 	defer l.mu.Unlock()
 	e := l.entry(left.Endpoint, left.Subscription)
 	e.Handlers += left.Handlers
+	e.Cancelled += left.Cancelled
+	e.Unhandled += left.Unhandled
 	e.Settlements += left.Settlements
 	e.Messages = append(e.Messages, left.Running...)
 	e.Lost += left.Lost

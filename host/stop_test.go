@@ -117,8 +117,11 @@ func TestStopIsNotAFailure(t *testing.T) {
 				synctest.Wait()
 				stopped.Store(time.Now().UnixNano())
 				s.stop()
-				if err := s.result(t); err != nil {
-					t.Errorf("got %v: handlers that return in time are not abandoned", err)
+				var e *host.AbandonedError
+				if err := s.result(t); !errors.As(err, &e) || len(e.Subscriptions) != 20 {
+					t.Errorf("got %v, want the 20 handlers that were cancelled", err)
+				} else if a := e.Subscriptions[7]; a.Cancelled != 1 || a.Handlers != 0 || len(a.Messages) != 1 {
+					t.Errorf("listed %+v", a)
 				}
 				// The last tenth of the limit, at most a second.
 				if after := time.Duration(cancelled.Load() - stopped.Load()); after != grace-grace/10 {
@@ -289,4 +292,56 @@ func TestPublishersWorkUntilHandlersAreDone(t *testing.T) {
 			t.Errorf("published %v", got)
 		}
 	})
+}
+
+// TestStopTellsOfDeliveriesWithoutAHandlerRun is S-05 and E-07 on a source that
+// loses what it has delivered: nothing goes without a word.
+func TestStopTellsOfDeliveriesWithoutAHandlerRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		unsettled core.Unsettled
+		unhandled int
+	}{
+		"that are lost":   {core.UnsettledLost, 7},
+		"that come again": {core.UnsettledOnDisconnect, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueues()
+				q.source = core.Capabilities{Ack: core.AckSingle, Address: "own", Unsettled: c.unsettled}
+				for i := range 10 {
+					q.put("orders", fmt.Sprint(i))
+				}
+				s := newService(host.WithDrainLimit(500 * time.Millisecond))
+				in := attach(s.Host, "in", q)
+				host.Handle(in.Subscription("orders"), func(ctx context.Context, _ *host.Message[[]byte]) error {
+					select {
+					case <-time.After(200 * time.Millisecond):
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}, host.MaxAttempts(2), host.DeadLetterTo(in.To("dead")))
+				s.run(t)
+				synctest.Wait()
+				s.stop()
+				err := s.result(t)
+				var e *host.AbandonedError
+				if c.unhandled == 0 {
+					if err != nil {
+						t.Errorf("got %v: one handler had the time, the rest comes again", err)
+					}
+					return
+				}
+				if !errors.As(err, &e) || len(e.Subscriptions) != 1 {
+					t.Fatalf("got %v, want an *AbandonedError", err)
+				}
+				if a := e.Subscriptions[0]; a.Cancelled != 1 || a.Unhandled != c.unhandled || len(a.Messages) != 1+c.unhandled {
+					t.Errorf("listed %+v", a)
+				}
+				if got := q.verdicts("orders"); len(got) < 2 {
+					t.Errorf("verdicts: %v", got)
+				}
+			})
+		})
+	}
 }

@@ -115,10 +115,7 @@ func (l *Lane) Drain(ctx context.Context) Left {
 	l.flushLines()
 	l.mu.Lock()
 	left.Lost, l.cutOff = l.cutOff, 0
-	left.Cancelled, left.Unhandled = l.parting.Cancelled, l.parting.Unhandled
-	left.Running = append(left.Running, l.parting.Running...)
-	left.Running = left.Running[:min(len(left.Running), shownRunning)]
-	l.parting = Left{}
+	l.tell(&left)
 	l.mu.Unlock()
 	if left.Lost > 0 {
 		abandoned(l.log, left.Lost)
@@ -153,6 +150,7 @@ func (l *Lane) cutOffWork(left *Left) {
 			l.unhandled(f)
 		}
 	}
+	l.tell(left)
 	for _, s := range l.running {
 		left.Handlers++
 		if len(left.Running) < shownRunning {
@@ -166,6 +164,17 @@ func (l *Lane) cutOffWork(left *Left) {
 	for _, a := range all {
 		a.s.cut(a.life, cutAll)
 	}
+}
+
+// tell adds what has been cut off at handlers so far, once: what returns later
+// is one that did not return. l.mu is held.
+func (l *Lane) tell(left *Left) {
+	if l.parted {
+		return
+	}
+	l.parted = true
+	left.Cancelled, left.Unhandled = l.parting.Cancelled, l.parting.Unhandled
+	left.Running = append(left.Running, l.parting.Running...)
 }
 
 // describe names a delivery for people.
