@@ -26,7 +26,7 @@ const envChild = "LONGSHORE_CASES_CHILD"
 // scriptHeader tells the child's handler what to do with a message: a step for
 // each attempt, separated by semicolons; the last one stays. A step is a list of
 // words: "until NAME" waits for the test to open the gate of that name, then
-// follows what the handler says.
+// follows what the handler says. Without the header the payload is the script.
 const scriptHeader = "x-script"
 
 // childConfig is what a child runs.
@@ -48,6 +48,7 @@ type childSubscription struct {
 	Cap        int
 	Dead       string // on the same endpoint
 	RetryTo    string // likewise
+	Forward    string // likewise
 	PanicDrops bool
 }
 
@@ -89,6 +90,9 @@ func childMain(text string) int {
 		if s.Dead != "" {
 			rules = append(rules, host.DeadLetterTo(byName[s.From].To(s.Dead)))
 		}
+		if s.Forward != "" {
+			rules = append(rules, host.Forward(byName[s.From].To(s.Forward)))
+		}
 		if s.RetryTo != "" {
 			rules = append(rules, host.RetryTo(byName[s.From].To(s.RetryTo)))
 		}
@@ -117,7 +121,11 @@ func childMain(text string) int {
 
 // followed does what the message's script says for this attempt.
 func followed(ctx context.Context, gates string, m *host.Message[[]byte]) error {
-	steps := strings.Split(m.Header(scriptHeader), ";")
+	script := m.Header(scriptHeader)
+	if script == "" {
+		script = string(m.Value)
+	}
+	steps := strings.Split(script, ";")
 	step := steps[min(int(max(m.Attempt(), 1)), len(steps))-1]
 	words := strings.Fields(step)
 	if len(words) > 1 && words[0] == "until" {
