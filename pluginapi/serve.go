@@ -46,7 +46,10 @@ func Serve(t Transport) {
 	go p.leash()
 	p.serve()
 	if !p.introduced.Load() {
-		os.Exit(1) // go-plugin has said why; the host would wait for nothing
+		// go-plugin has said why; the host would wait for nothing. Perhaps there
+		// is no host any more and the leash is just removing the directory.
+		removeRunDir(os.Getenv(handshake.EnvRunDir))
+		os.Exit(1)
 	}
 	select {} // only the leash ends the process
 }

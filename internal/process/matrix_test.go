@@ -128,6 +128,14 @@ func signalPlugin(t *testing.T, step string, signal syscall.Signal) {
 	h.gone(2 * time.Second)
 }
 
+// A plugin that loses its host while it makes its socket races with its own
+// leash: whoever ends the process, the directory is gone.
+func TestHostIsKilledAtExec(t *testing.T) {
+	for i := range 30 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { signalHost(t, "exec", syscall.SIGKILL) })
+	}
+}
+
 func signalHost(t *testing.T, step string, signal syscall.Signal) {
 	h, release, pid := atStep(t, step, hostConfig{})
 	h.signal(signal)
