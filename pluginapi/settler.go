@@ -136,7 +136,9 @@ func (s *settler) missing(first, count uint64) {
 	if count == 0 {
 		return
 	}
-	s.stale += count
+	if first > 0 { // id 0 is a host's question whether all before it has been answered
+		s.stale += count
+	}
 	s.items = append(s.items, item{id: first, count: count, status: frame.SettleStale})
 }
 
