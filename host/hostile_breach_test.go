@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,13 +71,16 @@ func TestBreachesOfASubscription(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			// Nothing is settled before the host has seen the breach.
+			held := make(chan struct{})
+			release := sync.OnceFunc(func() { close(held) })
 			h := &hostile{subscribe: func(s *hostileStream) {
 				s.send(&pb.Started{Profiles: hostileProfile()})
 				tt.breach(s, s.credit())
 				<-s.Context().Done()
+				release()
 			}}
 			s, e := h.attach(t)
-			held := make(chan struct{})
 			host.Handle(e.Subscription("q"), func(ctx context.Context, _ *host.Message[[]byte]) error {
 				select {
 				case <-held:
@@ -84,7 +88,6 @@ func TestBreachesOfASubscription(t *testing.T) {
 				}
 				return host.Leave()
 			})
-			time.AfterFunc(100*time.Millisecond, func() { close(held) })
 			s.run(t)
 			err := s.result(t)
 			var lost *host.EndpointError
@@ -118,6 +121,8 @@ func TestBreachesOfAStart(t *testing.T) {
 			<-s.Context().Done()
 		}}
 	}
+	silent := starts(nil)
+	silent.connectLimit = 200 * time.Millisecond
 	publishes := func(f func(grpc.ServerStream) error) *hostile { return &hostile{publish: f} }
 	empty := bytes.Repeat([]byte{0x42, 0}, 30<<20) // capability sets of Describe
 	tests := []struct {
@@ -125,7 +130,7 @@ func TestBreachesOfAStart(t *testing.T) {
 		h    *hostile
 		want string
 	}{
-		{"says nothing", starts(nil), "no answer in time"},
+		{"says nothing", silent, "no answer in time"},
 		{"deliveries before Started", starts(&pb.Deliveries{Items: []*pb.Delivery{{Id: 1}}}), "not Started"},
 		{"Ended before Started", starts(&pb.Ended{}), "not Started"},
 		{"wider than it said", starts(&pb.Started{Profiles: []*pb.Capabilities{
@@ -151,12 +156,8 @@ func TestBreachesOfAStart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.h.publish != nil { // Started comes when the stream has broken for sure
-				tt.h.subscribe = func(s *hostileStream) {
-					time.Sleep(50 * time.Millisecond)
-					s.send(&pb.Started{Profiles: hostileProfile()})
-					s.serve()
-				}
+			if tt.h.publish != nil { // nothing else is said before the breach
+				tt.h.subscribe = func(s *hostileStream) { <-s.Context().Done() }
 			}
 			s, e := tt.h.attach(t)
 			host.Handle(e.Subscription("q"), acks)

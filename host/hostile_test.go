@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -27,6 +28,8 @@ type hostile struct {
 	inspect   func(*pb.InspectRequest) any
 	subscribe func(*hostileStream) // after Start
 	publish   func(grpc.ServerStream) error
+
+	connectLimit time.Duration // of the host; 0 = the tests' patience
 }
 
 // hostileStream is one subscription's stream.
@@ -247,6 +250,6 @@ func (h *hostile) serve(t *testing.T) {
 func (h *hostile) attach(t *testing.T) (*service, *host.Endpoint) {
 	t.Helper()
 	h.serve(t)
-	s := newService(host.WithBreaker(1, time.Minute), host.WithConnectLimit(time.Second), host.WithDrainLimit(time.Second))
+	s := newService(host.WithBreaker(1, time.Minute), host.WithConnectLimit(cmp.Or(h.connectLimit, patience)), host.WithDrainLimit(time.Second))
 	return s, s.Endpoint("evil", host.Plugin{Name: "hostile"}, nil)
 }

@@ -110,9 +110,11 @@ func dialTarget(address string) (string, error) {
 // watch ends the generation with its connection; there is no second one.
 func (a *attached) watch(ctx context.Context) {
 	defer close(a.lost)
-	for state := a.conn.GetState(); state == connectivity.Ready; state = a.conn.GetState() {
-		if !a.conn.WaitForStateChange(ctx, state) {
-			break
+	state := a.conn.GetState()
+	// A call may be answered before its connection is told to be ready.
+	for _, alive := range []connectivity.State{connectivity.Connecting, connectivity.Ready} {
+		for state == alive && a.conn.WaitForStateChange(ctx, state) {
+			state = a.conn.GetState()
 		}
 	}
 	a.kill()
