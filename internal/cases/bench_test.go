@@ -23,6 +23,10 @@ import (
 // patience is how long a test waits for what comes at once on an idle machine.
 const patience = 30 * time.Second
 
+// late is how much later than its limit a stop may end: twice the half second of
+// the cases, which is for an idle machine.
+const late = time.Second
+
 // bench is a broker whose plugins are processes.
 type bench struct {
 	*memtest.Bench

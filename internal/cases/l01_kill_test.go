@@ -175,7 +175,7 @@ func TestL02SignalToTheGroup(t *testing.T) {
 					a := v.Account()
 					return a.Queued+a.Outstanding == 2*each && a.Acked == 0 && a.Lost == 0
 				})
-				if n := strings.Count(p.says("msg", "host stopped").text("error"), ": 1 handlers"); n != 2*each+1 {
+				if n := strings.Count(p.says("msg", "host stopped").text("error"), ": 1 handlers "); n != 2*each+1 {
 					t.Errorf("it says of %d subscriptions what was in work, want %d", n, 2*each+1)
 				}
 				return
