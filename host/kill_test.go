@@ -106,8 +106,9 @@ func (l *killLoad) run(t *testing.T) {
 		l.must(t, c.Kill())
 	}
 	if l.source.Unsettled != core.UnsettledLost {
-		// The broker alone cannot tell: copies may still wait in the host.
-		deadline := time.Now().Add(patience)
+		// The broker alone cannot tell: copies may still wait in the host, and tries
+		// that failed in a kill are spaced out by now.
+		deadline := time.Now().Add(time.Minute)
 		for len(l.missing()) > 0 && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -165,10 +166,12 @@ func (l *killLoad) account(t *testing.T, s *service) {
 	t.Helper()
 	missing := l.missing()
 	graves, buried := l.Published("graves"), l.buried()
+	l.mu.Lock()
 	runs := 0
 	for _, n := range l.runs {
 		runs += n
 	}
+	l.mu.Unlock()
 	a := l.Account("orders")
 	t.Logf("%d messages, %d kills: %d missing, %d handler runs, %d dead letters of %d messages; broker: %v",
 		killMessages, kills, len(missing), runs, len(graves), len(buried), a)
