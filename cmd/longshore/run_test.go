@@ -329,19 +329,24 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	eventually(t, 2*time.Second, "the command's child is gone", func() bool { return !alive(pid) })
 }
 
-// E-07, E-08: at the drain limit a stop leaves what is in work unsettled, lists
-// it, and has its own status. Nothing is dead-lettered for a stop.
+// E-07, E-08, S-05: at the drain limit a stop cuts off the command that still
+// runs and what has not begun, says how much that is, and has its own status.
+// Nothing is dead-lettered for a stop.
 func TestDrainLimit(t *testing.T) {
-	s := start(t, service(t, executing(`sleep 600`, "    max_attempts: 1\n")), "--drain-limit", "1s")
-	if _, err := s.feed.Write([]byte("[orders] x\n")); err != nil {
+	dir := t.TempDir()
+	script := fmt.Sprintf(`touch %s/begun; sleep 600`, dir)
+	s := start(t, service(t, executing(script, "    max_attempts: 1\n")), "--drain-limit", "1s")
+	if _, err := s.feed.Write([]byte("[orders] one\n[orders] two\n[orders] three\n")); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, 10*time.Second, "the command runs", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "begun"))
+		return err == nil
+	})
 	s.signal(t, syscall.SIGTERM)
-	_ = s.cmd.Wait()
-	switch got := s.cmd.ProcessState.ExitCode(); got {
-	case 0, 5: // the handler was cancelled in time, or was still at it
-	default:
-		t.Fatalf("got status %d:\n%s", got, s.log.String())
+	s.ends(t, 5*time.Second, 5)
+	if !strings.Contains(s.log.String(), "longshore: stop cut work off: subscription orders of endpoint pipe: ") {
+		t.Errorf("it does not say what was cut off:\n%s", s.log.String())
 	}
 	if strings.Contains(s.log.String(), "L-CAP-DL") {
 		t.Errorf("a stop made a dead letter:\n%s", s.log.String())

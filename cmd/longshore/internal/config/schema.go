@@ -10,6 +10,8 @@ import (
 	"strconv"
 )
 
+//go:generate go test . -run ^TestSchemaIsFresh$ -update
+
 // durationPattern is what time.ParseDuration reads, without a sign.
 const durationPattern = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))*$`
 
