@@ -179,11 +179,11 @@ func (l *Lane) tell(left *Left) {
 
 // describe names a delivery for people.
 func describe(d *frame.Delivery) string {
-	name := strings.Clone(cut(d.Message.Name))
+	name := strings.Clone(cut(d.Message.Name, shownText))
 	if len(d.Position) == 0 {
 		return fmt.Sprintf("%s, delivery %d", name, d.ID)
 	}
-	return fmt.Sprintf("%s at %q", name, cut(string(d.Position)))
+	return fmt.Sprintf("%s at %q", name, cut(string(d.Position), shownText))
 }
 
 // part sends the last verdicts, half-closes the stream and waits for its end.

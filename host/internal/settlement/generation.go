@@ -120,7 +120,7 @@ func (g *generation) deliver(d *frame.Deliveries) error {
 			return err
 		}
 	}
-	l.position = append(l.position[:0], position...)
+	l.position = append(l.position[:0], position[:min(len(position), shownFault)]...)
 	l.mu.Unlock()
 	signal(l.work)
 	return nil
@@ -210,19 +210,19 @@ func (g *generation) report(r *transportpb.Report) {
 	g.l.mu.Lock()
 	g.l.counts.Reports++
 	g.l.mu.Unlock()
-	f := convert.ToFault(r.GetFault())
+	f := foreignFault(convert.ToFault(r.GetFault()))
 	level := slog.LevelError
 	if f != nil && (f.Code == core.FaultInvalid || f.Code == core.FaultTooLarge) {
 		level = slog.LevelWarn
 	}
 	g.log.Log(g.l.settling, level, "receive failed, the subscription goes on",
-		"code", core.LogStream.String(), "position", r.GetPosition(), "error", faultText(f))
+		"code", core.LogStream.String(), "position", oneLine(r.GetPosition(), shownFault), "error", faultText(f))
 }
 
 // end notes that nothing is delivered any more.
 func (g *generation) end(e *transportpb.Ended) {
 	l := g.l
-	f := convert.ToFault(e.GetFault())
+	f := foreignFault(convert.ToFault(e.GetFault()))
 	l.mu.Lock()
 	g.ended = true
 	if l.now == g {
@@ -248,6 +248,7 @@ func (g *generation) settled() {
 // the end of the subscription, or after the half-close, is orderly.
 func (g *generation) finish(err error) {
 	l := g.l
+	err = foreignError(err)
 	l.mu.Lock()
 	lost := g.lost
 	orderly := errors.Is(err, io.EOF) && (g.ended || g.half)
@@ -266,12 +267,4 @@ func (g *generation) finish(err error) {
 	if l.o.Broken != nil {
 		l.o.Broken(g.a.Number, err)
 	}
-}
-
-// faultText is the text of a fault for the log.
-func faultText(f *core.Fault) string {
-	if f == nil {
-		return ""
-	}
-	return f.Error()
 }

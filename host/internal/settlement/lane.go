@@ -147,7 +147,7 @@ func (l *Lane) Detach(cause error) {
 	g := l.now
 	l.mu.Unlock()
 	if g != nil {
-		g.lose(cause)
+		g.lose(foreignError(cause))
 	}
 }
 

@@ -120,7 +120,7 @@ func (s *settlement) destination() string {
 // refusal is why there is no destination.
 func (s *settlement) refusal() string {
 	if s.reason != nil {
-		return s.reason.Error()
+		return oneLine(s.reason.Error(), shownFault)
 	}
 	return "none is declared"
 }

@@ -240,6 +240,7 @@ func (b *Outbox) Attach(s link.PublishStream, generation uint64, cancel context.
 // unknown, and what was not sent is refused, except for copies and dead
 // letters, which wait for the next generation.
 func (b *Outbox) Detach(cause error) {
+	cause = foreignError(cause)
 	b.mu.Lock()
 	g := b.now
 	b.mu.Unlock()

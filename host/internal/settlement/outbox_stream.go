@@ -160,6 +160,7 @@ func (g *publishing) receipts(rs []frame.Receipt, done []answer) ([]answer, erro
 		delete(g.sent, rs[i].ID)
 		g.b.leave(p)
 		g.b.answered(p)
+		rs[i].Fault = foreignFault(rs[i].Fault)
 		done = append(done, answer{p, rs[i]})
 	}
 	g.b.admit()
@@ -169,6 +170,7 @@ func (g *publishing) receipts(rs []frame.Receipt, done []answer) ([]answer, erro
 // finish ends the generation after its stream did. An end after the half-close,
 // with no receipt missing, is orderly.
 func (g *publishing) finish(err error) {
+	err = foreignError(err)
 	g.b.mu.Lock()
 	current := g.b.now == g
 	orderly := err == nil && g.half && len(g.sent) == 0

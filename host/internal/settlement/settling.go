@@ -216,7 +216,7 @@ func (s *settlement) open() {
 		Identity:    item.Identity,
 		Position:    item.Position,
 		Received:    f.received,
-		Undecodable: item.Undecodable,
+		Undecodable: foreignFault(item.Undecodable),
 	}
 	if item.PublishedAt != 0 {
 		s.d.Published = time.Unix(0, item.PublishedAt)
@@ -230,7 +230,7 @@ func (s *settlement) open() {
 	s.d.Last = l.o.Policy.MaxAttempts > 0 && s.d.Number >= uint64(l.o.Policy.MaxAttempts)
 	if s.bad != nil {
 		l.warn(core.LogCount, "count header is no number, read as 0",
-			"attempt", s.d.Number, "value", cut(string(s.bad)))
+			"attempt", s.d.Number, "value", cut(string(s.bad), shownText))
 	}
 }
 

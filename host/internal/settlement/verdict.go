@@ -3,7 +3,6 @@
 package settlement
 
 import (
-	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -84,37 +83,12 @@ func (s *settlement) wantsAnswer() bool {
 func (s *settlement) why() string {
 	switch {
 	case s.reason != nil:
-		return oneLine(s.reason.Error())
+		return oneLine(s.reason.Error(), shownText)
 	case s.said.Err != nil:
-		return oneLine(s.said.Err.Error())
+		return oneLine(s.said.Err.Error(), shownText)
 	default:
 		return s.c.Outcome.Kind.String()
 	}
-}
-
-// shownText is how much of a foreign text goes into a log line or a reason.
-const shownText = 256
-
-// oneLine is text on one line, cut.
-func oneLine(text string) string {
-	return cut(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text))
-}
-
-// cut is text, cut to at most shownText bytes at the end of a character.
-func cut(text string) string {
-	n := shownText
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && text[n]&0xc0 == 0x80 {
-		n--
-	}
-	return text[:n]
 }
 
 // hold leaves the delivery unsettled for a while.

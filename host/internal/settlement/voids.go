@@ -135,7 +135,7 @@ func (g *generation) answer(f *flight, r *frame.SettleResult, told []news) []new
 	}
 	delete(g.wanted, f.id)
 	f.wanted = false
-	n := news{s: f.s, life: f.life, r: core.ResultFailed, fault: r.Fault}
+	n := news{s: f.s, life: f.life, r: core.ResultFailed, fault: foreignFault(r.Fault)}
 	switch r.Status {
 	case frame.SettleDone:
 		n.r = core.ResultDone
