@@ -76,7 +76,8 @@ func (g *generation) read() {
 	}
 }
 
-// take deals with one message.
+// take deals with one message. What is read after the generation was let go is
+// about deliveries that are void, on a lane that may have the next one.
 func (g *generation) take(r *frame.SubscribeResponse) error {
 	switch {
 	case r.Deliveries != nil:
@@ -86,16 +87,27 @@ func (g *generation) take(r *frame.SubscribeResponse) error {
 	case r.Void != nil:
 		g.void(r.Void)
 	case r.CaughtUp:
-		g.l.mu.Lock()
-		g.l.caughtUp = true
-		g.l.mu.Unlock()
-		g.l.changed()
+		g.catchUp()
 	case r.Report != nil:
 		g.report(r.Report)
 	case r.Ended != nil:
 		g.end(r.Ended)
 	}
 	return nil
+}
+
+// catchUp notes that all there is has been delivered.
+func (g *generation) catchUp() {
+	l := g.l
+	l.mu.Lock()
+	lost := g.lost
+	if !lost {
+		l.caughtUp = true
+	}
+	l.mu.Unlock()
+	if !lost {
+		l.changed()
+	}
 }
 
 // deliver queues a frame of deliveries.

@@ -170,3 +170,57 @@ func TestVoidBetweenSteps(t *testing.T) {
 		})
 	}
 }
+
+// What a former generation said and is read late changes nothing of the lane,
+// to which the next one is attached by now.
+func TestWordsOfAFormerGeneration(t *testing.T) {
+	tests := map[string]frame.SubscribeResponse{
+		"caught up":   {CaughtUp: true},
+		"ended":       {Ended: ended()},
+		"ended badly": {Ended: &transportpb.Ended{Fault: &transportpb.Fault{Message: "denied"}}},
+		"void":        {Void: &transportpb.Void{All: true, Returns: true}},
+		"void of one": {Void: &transportpb.Void{First: 1, Count: 1}},
+		"failed":      {Settled: []frame.SettleResult{{First: 1, Count: 1, Status: frame.SettleFailed}}},
+		"too late":    {Settled: []frame.SettleResult{{First: 1, Count: 1, Status: frame.SettleStale}}},
+		"nonsense":    {Settled: []frame.SettleResult{{First: 7, Count: 1}}},
+	}
+	for name, said := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, kindA, func(*Delivery) Said {
+					time.Sleep(time.Minute)
+					return Said{Outcome: core.Outcome{Kind: core.OutcomeAck}}
+				})
+				synctest.Wait()
+				b.p.deliver(message("x"))
+				synctest.Wait()
+				b.lane.mu.Lock()
+				former := b.lane.now
+				b.lane.mu.Unlock()
+				b.crash()
+				b.attach(newPlugin())
+				synctest.Wait()
+				b.p.deliver(message("y"))
+				synctest.Wait()
+				state, counters := b.lane.State(), b.lane.Counters()
+				if err := former.take(&said); err != nil {
+					t.Errorf("it broke the generation that is gone: %v", err)
+				}
+				synctest.Wait()
+				if diff := cmp.Diff(state, b.lane.State()); diff != "" {
+					t.Error(diff)
+				}
+				if diff := cmp.Diff(counters, b.lane.Counters()); diff != "" {
+					t.Error(diff)
+				}
+				if lines := b.logs.lines("L-UNS"); len(lines) > 0 {
+					t.Errorf("lines %v", lines)
+				}
+				time.Sleep(5 * time.Minute)
+				if n := b.p.unsettled(); n != 0 {
+					t.Errorf("%d deliveries of the next generation have no verdict", n)
+				}
+			})
+		})
+	}
+}

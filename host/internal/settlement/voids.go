@@ -30,6 +30,10 @@ func (g *generation) void(v *transportpb.Void) {
 	first, count := v.GetFirst(), v.GetCount()
 	var told []news
 	g.l.mu.Lock()
+	if g.lost {
+		g.l.mu.Unlock()
+		return
+	}
 	for f := g.live; f != nil; {
 		next := f.next
 		switch {
@@ -66,6 +70,10 @@ func (g *generation) results(rs []frame.SettleResult) error {
 	l := g.l
 	var told []news
 	l.mu.Lock()
+	if g.lost {
+		l.mu.Unlock()
+		return nil
+	}
 	for i := range rs {
 		r := &rs[i]
 		n := max(r.Count, 1)
