@@ -108,7 +108,7 @@ func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i
 }
 
 // Request answers with the request.
-func (c *conn) Request(_ context.Context, m pluginapi.Outgoing) (core.Message, error) {
+func (c *conn) Request(_ context.Context, m pluginapi.Outgoing) (core.Message, error) { //nolint:unparam // pluginapi.Requester has it
 	return core.Message{Name: "reply", Payload: m.Message.Payload}, nil
 }
 
