@@ -81,6 +81,7 @@ const (
 	stageQueued               // waits for room
 	stageReady                // has room, waits for the writer
 	stageSending              // in the writer's hands, which still reads it
+	stageEarly                // likewise, and its receipt is here
 	stageSent                 // on the stream
 	stageDone                 // answered, or taken back
 )

@@ -23,8 +23,9 @@ type publishing struct {
 
 	ready queue
 	sent  map[uint64]*publish
-	id    uint64 // of the last one sent
-	half  bool   // half-close once ready is empty
+	id    uint64   // of the last one sent
+	early []answer // receipts of what is in the writer's hands
+	half  bool     // half-close once ready is empty
 	lost  bool
 
 	wake  chan struct{}
@@ -35,6 +36,7 @@ type publishing struct {
 func (g *publishing) write() {
 	defer g.b.running.Done()
 	batch := make([]*publish, 0, frame.MaxItems)
+	var done []answer
 	for {
 		var half, lost bool
 		batch, half, lost = g.next(batch[:0])
@@ -42,16 +44,19 @@ func (g *publishing) write() {
 			return
 		}
 		if len(batch) > 0 {
-			if err := g.send(batch); err != nil {
-				g.b.lose(g, err)
-				g.b.sentInVain(batch)
+			err := g.send(batch)
+			if err != nil {
+				g.fail(err)
+			}
+			done = g.sentOff(batch, err != nil, done[:0])
+			if err != nil {
 				return
 			}
 			continue
 		}
 		if half {
 			if err := g.stream.CloseSend(); err != nil {
-				g.b.lose(g, err)
+				g.fail(err)
 			}
 			return
 		}
@@ -86,27 +91,53 @@ func (g *publishing) next(batch []*publish) (_ []*publish, half, lost bool) {
 	return batch, g.half, false
 }
 
+// fail waits for the reader to end the generation after a send has failed: it
+// reads why. A stream that has not ended by itself is ended.
+func (g *publishing) fail(err error) {
+	if !errors.Is(err, io.EOF) {
+		g.cancel()
+	}
+	<-g.ended
+}
+
 // send sends one frame.
 func (g *publishing) send(batch []*publish) error {
 	f := frame.NewPublishes()
 	for _, p := range batch {
 		f.Items = append(f.Items, p.out)
 	}
-	if err := g.stream.Send(f); err != nil {
-		return err
-	}
-	g.b.mu.Lock()
-	lost := g.lost
+	return g.stream.Send(f)
+}
+
+// sentOff takes a batch out of the writer's hands, and tells the receipts that
+// came before: what a receiver was told of may have its memory used again, so
+// nothing may read it any more. Of what failed, or was lost meanwhile, nobody
+// knows whether it arrived.
+func (g *publishing) sentOff(batch []*publish, failed bool, done []answer) []answer {
+	b := g.b
+	b.mu.Lock()
+	failed = failed || g.lost
 	for _, p := range batch {
-		if p.stage == stageSending && !lost {
+		switch {
+		case p.stage != stageSending:
+		case failed:
+			delete(g.sent, p.out.ID)
+			done = append(done, answer{p, lostReceipt(ErrDown)})
+		default:
 			p.stage = stageSent
 		}
 	}
-	g.b.mu.Unlock()
-	if lost {
-		g.b.sentInVain(batch)
+	done = append(done, g.early...)
+	clear(g.early)
+	g.early = g.early[:0]
+	for i := range done {
+		b.leave(done[i].p)
+		b.answered(done[i].p)
 	}
-	return nil
+	b.admit()
+	b.mu.Unlock()
+	tell(done)
+	return done
 }
 
 // read takes receipts until the stream ends.
@@ -128,10 +159,7 @@ func (g *publishing) read() {
 		if done, err = g.receipts(rs, done[:0]); err != nil {
 			g.finish(err)
 		}
-		for i := range done {
-			done[i].p.to.receive(done[i].p.token, done[i].r)
-			done[i] = answer{}
-		}
+		tell(done)
 		if err != nil {
 			return
 		}
@@ -145,7 +173,16 @@ type answer struct {
 	r frame.Receipt
 }
 
-// receipts finds the publishes of rs and gives their room back.
+// tell delivers receipts.
+func tell(done []answer) {
+	for i := range done {
+		done[i].p.to.receive(done[i].p.token, done[i].r)
+		done[i] = answer{}
+	}
+}
+
+// receipts finds the publishes of rs and gives their room back. Those that the
+// writer still has in its hands are left to it.
 func (g *publishing) receipts(rs []frame.Receipt, done []answer) ([]answer, error) {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
@@ -158,9 +195,14 @@ func (g *publishing) receipts(rs []frame.Receipt, done []answer) ([]answer, erro
 			}
 		}
 		delete(g.sent, rs[i].ID)
+		rs[i].Fault = foreignFault(rs[i].Fault)
+		if p.stage == stageSending {
+			p.stage = stageEarly
+			g.early = append(g.early, answer{p, rs[i]})
+			continue
+		}
 		g.b.leave(p)
 		g.b.answered(p)
-		rs[i].Fault = foreignFault(rs[i].Fault)
 		done = append(done, answer{p, rs[i]})
 	}
 	g.b.admit()
@@ -202,7 +244,7 @@ func (b *Outbox) lose(g *publishing, cause error) {
 	var unknown, refused []*publish
 	for id, p := range g.sent {
 		if p.stage == stageSending {
-			continue // the writer still reads it and answers it: sentInVain
+			continue // the writer still reads it and answers it: sentOff
 		}
 		delete(g.sent, id)
 		b.leave(p)
@@ -233,25 +275,6 @@ func (b *Outbox) lose(g *publishing, cause error) {
 	}
 	for _, p := range refused {
 		p.to.receive(p.token, b.refused(closed))
-	}
-}
-
-// sentInVain answers what was in the writer's hands when its generation was
-// lost.
-func (b *Outbox) sentInVain(batch []*publish) {
-	var unknown []*publish
-	b.mu.Lock()
-	for _, p := range batch {
-		if p.stage != stageSending {
-			continue
-		}
-		b.leave(p)
-		b.answered(p)
-		unknown = append(unknown, p)
-	}
-	b.mu.Unlock()
-	for _, p := range unknown {
-		p.to.receive(p.token, lostReceipt(ErrDown))
 	}
 }
 
