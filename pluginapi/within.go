@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/longshore-go/longshore/core"
@@ -59,35 +58,11 @@ func snake(name string) string {
 // does. named says that top stands for one subscription, whose own address it
 // names; a ceiling's address only says that there can be one.
 func wider(c, top core.Capabilities, named bool) string {
-	switch {
-	case c.Ack != core.AckNone && c.Ack != top.Ack:
-		return "ack"
-	case c.Requeue > top.Requeue:
-		return "requeue"
-	case c.Requeue == core.RequeueDelayed && above(c.MaxDelay, top.MaxDelay):
-		return "max_delay"
-	case c.Ack != core.AckNone && above(c.MaxHold, top.MaxHold): // without acks nothing is held
-		return "max_hold"
-	case c.Extend && !top.Extend && top.MaxHold != 0:
-		return "extend"
-	case c.Reject != core.RejectNone && c.Reject != top.Reject:
-		return "reject"
-	case c.Counts > top.Counts:
-		return "counts"
-	case c.Address != "" && (top.Address == "" || named && c.Address != top.Address):
-		return "address"
-	case c.Unsettled != core.UnsettledLost && c.Unsettled != top.Unsettled:
-		return "unsettled"
-	case c.Durable && !top.Durable:
-		return "durable"
-	case c.Order > top.Order:
-		return "order"
+	if !named && top.Address != "" {
+		top.Address = c.Address
 	}
-	return ""
+	return snake(c.Wider(top))
 }
-
-// above reports whether limit d allows more than limit top; 0 is no limit.
-func above(d, top time.Duration) bool { return top != 0 && (d == 0 || d > top) }
 
 // widerThanAll names the field in which c exceeds the top that it comes nearest
 // to, "" when it lies within one of them. Without any top everything exceeds.
