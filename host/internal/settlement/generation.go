@@ -16,8 +16,11 @@ import (
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
-// unansweredMost is how many windows of verdicts may await their answers: what
-// is decided gives its credit back before it is answered.
+// unansweredMost is how many windows of verdicts may await their answers, and
+// how many may wait to be read: what is decided gives its credit back before it
+// is sent and answered, and so does what is void. A plugin that keeps to its
+// credit comes to one window of each, and another one each time that it voids
+// all it has.
 const unansweredMost = 4
 
 // generation is a lane's side of one generation's stream. All but the channels
@@ -37,10 +40,11 @@ type generation struct {
 
 	credit bool // the credit is to be sent
 	runs   []frame.VerdictRun
-	stop   bool // Stop is to be sent
-	half   bool // half-close once runs is empty
-	closed bool // half-closed
-	ended  bool // the plugin has said that nothing is delivered any more
+	unread uint64 // verdicts in runs
+	stop   bool   // Stop is to be sent
+	half   bool   // half-close once runs is empty
+	closed bool   // half-closed
+	ended  bool   // the plugin has said that nothing is delivered any more
 	lost   bool
 
 	wake chan struct{} // the writer has something to do
@@ -157,6 +161,8 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 		return g.breach(fmt.Sprintf("sent delivery %d with profile %d of %d", item.ID, item.Profile, len(g.a.Profiles)))
 	case uint64(len(g.wanted)) > unansweredMost*g.window.Messages:
 		return g.breach(fmt.Sprintf("leaves %d verdicts unanswered", len(g.wanted)))
+	case g.unread > unansweredMost*g.window.Messages:
+		return g.breach(fmt.Sprintf("delivers on and leaves %d verdicts unread", g.unread))
 	case !g.l.granted, g.count >= g.window.Messages, g.bytes >= g.window.Bytes:
 		return g.breach(fmt.Sprintf("sent delivery %d without credit for it", item.ID))
 	}

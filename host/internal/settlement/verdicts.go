@@ -22,6 +22,9 @@ func (g *generation) decide(r frame.VerdictRun) {
 	if r.Kind == core.VerdictRequeue {
 		g.l.caughtUp = false // it comes back
 	}
+	if r.Kind != core.VerdictExtend { // of which a delivery has a few at most
+		g.unread += r.Count
+	}
 	if n := len(g.runs); n > 0 {
 		last := &g.runs[n-1]
 		if last.First+last.Count == r.First && last.Kind == r.Kind && last.Delay == r.Delay &&
@@ -80,7 +83,7 @@ func (g *generation) write() {
 func (g *generation) ready(spare []frame.VerdictRun) (runs []frame.VerdictRun, credit, stop, half, lost bool) {
 	g.l.mu.Lock()
 	defer g.l.mu.Unlock()
-	runs, g.runs = g.runs, spare
+	runs, g.runs, g.unread = g.runs, spare, 0
 	credit, stop = g.credit, g.stop && !g.ended
 	g.credit, g.stop = false, false
 	half = g.half && len(runs) == 0 && !credit && !stop
