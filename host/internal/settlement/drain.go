@@ -232,6 +232,9 @@ func (l *Lane) Close(ctx context.Context) error {
 		l.recycle(f)
 	}
 	all := l.actives()
+	if !l.holdsAt.IsZero() {
+		l.o.Waiting.clock.unset(&l.holds)
+	}
 	l.mu.Unlock()
 	for _, a := range all {
 		a.s.cut(a.life, cutAll)

@@ -24,9 +24,9 @@ func (s *settlement) leave() {
 	l.active = append(l.active, s)
 	if f := s.f; f != nil {
 		f.s, f.life = s, s.wait.life
-		if c := f.caps(); c.Extend && c.MaxHold > 0 {
-			s.wait.extendBy = c.MaxHold
-			s.wait.extendAt = f.received.Add(c.MaxHold / 2)
+		if by := extension(f.caps()); by > 0 {
+			s.wait.extendBy = by
+			s.wait.extendAt = f.received.Add(f.prolong)
 		}
 	}
 	if s.said.Forward == nil {

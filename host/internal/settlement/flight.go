@@ -23,6 +23,7 @@ type flight struct {
 	weight   uint64
 	scope    string // lies in the frame until the settlement leaves the worker
 	received time.Time
+	prolong  time.Duration // after received: the time of the next EXTEND; 0 = none
 	void     atomic.Uint32 // core.Void
 
 	// The settlement that left the worker with it; nil before.
@@ -80,9 +81,12 @@ func (l *Lane) recycle(f *flight) {
 	if f.wanted || f.extends > 0 {
 		delete(g.wanted, f.id)
 	}
+	if f.extends > 0 && !g.lost {
+		g.stray[f.id] = f.extends
+	}
 	g.settled()
 	f.void.Store(uint32(core.VoidLive))
 	f.gen, f.s, f.scope = nil, nil, ""
-	f.wanted, f.extends = false, 0
+	f.wanted, f.extends, f.prolong = false, 0, 0
 	l.free = append(l.free, f)
 }

@@ -36,6 +36,7 @@ type generation struct {
 	bytes  uint64
 	window frame.Credit
 	wanted map[uint64]*flight // whose verdict's answer is awaited
+	stray  map[uint64]int     // unanswered EXTENDs of deliveries that have ended
 	fences []chan struct{}
 
 	credit bool // the credit is to be sent
@@ -57,6 +58,7 @@ func newGeneration(l *Lane, a Attachment) *generation {
 		log:    l.log.With("plugin", a.Plugin, "generation", a.Number),
 		window: l.window(a.Profiles),
 		wanted: make(map[uint64]*flight),
+		stray:  make(map[uint64]int),
 		wake:   make(chan struct{}, 1),
 		over:   make(chan struct{}),
 	}
@@ -159,8 +161,8 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 		return g.breach(fmt.Sprintf("sent delivery %d after delivery %d", item.ID, g.id))
 	case int(item.Profile) >= len(g.a.Profiles):
 		return g.breach(fmt.Sprintf("sent delivery %d with profile %d of %d", item.ID, item.Profile, len(g.a.Profiles)))
-	case uint64(len(g.wanted)) > unansweredMost*g.window.Messages:
-		return g.breach(fmt.Sprintf("leaves %d verdicts unanswered", len(g.wanted)))
+	case uint64(len(g.wanted)+len(g.stray)) > unansweredMost*g.window.Messages:
+		return g.breach(fmt.Sprintf("leaves %d verdicts unanswered", len(g.wanted)+len(g.stray)))
 	case g.unread > unansweredMost*g.window.Messages:
 		return g.breach(fmt.Sprintf("delivers on and leaves %d verdicts unread", g.unread))
 	case !g.l.granted, g.count >= g.window.Messages, g.bytes >= g.window.Bytes:
@@ -173,6 +175,9 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 	f.weight = uint64(frame.Weight(&item.Message))
 	g.id = item.ID
 	g.link(f)
+	if by := extension(f.caps()); by > 0 {
+		l.keepHeld(f, by)
+	}
 	l.queue = append(l.queue, f)
 	l.counts.Received++
 	l.caughtUp = false

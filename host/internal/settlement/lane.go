@@ -75,6 +75,8 @@ type Lane struct {
 	endFault *core.Fault
 	caughtUp bool
 	position []byte        // of the newest delivery
+	holds    alarm         // to prolong the holds of what is queued or with its handler
+	holdsAt  time.Time     // when it rings; zero = it is not set
 	parting  Left          // what the stop has cut off so far
 	parted   bool          // it is told
 	bell     chan struct{} // closed at the next change; nil = nobody waits
@@ -110,6 +112,7 @@ func newLane(o LaneOptions) *Lane {
 	}
 	l.uns.init(l, core.LogUnsettled)
 	l.unsure.init(l, core.LogCopy)
+	l.holds.ring = l.prolong
 	l.spare.New = func() any { return newSettlement(l) }
 	return l
 }

@@ -117,6 +117,9 @@ func (g *generation) answers(r *frame.SettleResult, n uint64, told []news) []new
 			}
 		}
 	}
+	if len(g.stray) > 0 {
+		late -= g.strayAnswer(r.First, n)
+	}
 	if late == 0 || r.Status == frame.SettleDone {
 		return told
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/internal/frame"
 )
 
 // wait is what a settlement waits for. Several may bring news at once (a
@@ -165,13 +164,7 @@ func (s *settlement) extend() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := f.gen
-	if g.lost || f.wanted || f.state() != core.VoidLive || f.extends > maxExtends {
-		return
-	}
-	f.extends++
-	g.wanted[f.id] = f
-	g.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictExtend, Hold: s.wait.extendBy, WantResult: true})
+	f.gen.extend(f, s.wait.extendBy)
 }
 
 // maxExtends is how many EXTEND verdicts of one delivery may be unanswered: a
