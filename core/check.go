@@ -163,6 +163,9 @@ func (k *checker) backoff(s *Capabilities) {
 	if copies || delay || hold {
 		return
 	}
+	if !counts && s.Requeue == RequeueNone {
+		return // a destination for copies is all that can help, which copies has said
+	}
 	limit := "it takes nothing back"
 	switch {
 	case s.Requeue == RequeueDelayed && s.MaxDelay > 0:

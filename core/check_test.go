@@ -45,6 +45,7 @@ func TestCheck(t *testing.T) {
 		{name: "backoff that a copy carries", p: core.Policy{Backoff: true}, s: a, retry: open, d: core.Declared{LongestBackoff: time.Hour}},
 		{name: "backoff that nothing asks for", p: core.Policy{Backoff: true, DeadLetter: true}, s: b, dead: open, d: core.Declared{LongestBackoff: time.Hour}},
 		{name: "backoff on a source that takes nothing back", p: core.Policy{Backoff: true, MaxAttempts: 1}, s: counting, d: core.Declared{LongestBackoff: time.Hour}, refuses: "Backoff"},
+		{name: "backoff whose copies have no destination", p: core.Policy{Backoff: true, MaxAttempts: 3}, s: rows.Kinds()["U"], d: core.Declared{LongestBackoff: time.Hour}, refuses: "RetryTo"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var refuses, warns []string
