@@ -19,13 +19,12 @@ type ticks struct { // the transport, its settings, its endpoint and its connect
 	Count int `json:"count" doc:"how many numbers there are" default:"3" min:"1" max:"1000"`
 }
 
-var able = []core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueNow}} // of the queue by itself
-var held = []core.Capabilities{api.HeldCapabilities(able[0])}                   // and of one that api.Held delays
-var spec = api.Spec{Name: "tick", Version: "0.1.0", Settings: api.SchemaOf[ticks](), Ceilings: held}
+var able = []core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueNow}} // and api.Held delays the requeue
+var spec = api.Spec{Name: "tick", Version: "0.1.0", Settings: api.SchemaOf[ticks](), Ceilings: []core.Capabilities{api.HeldCapabilities(able[0])}}
 
 func (t *ticks) Inspect(u api.Usage) (in api.Inspection) {
 	no := []api.Finding{{Message: "nothing can be published here", Fix: "name another endpoint"}}
-	in.Registrations = slices.Repeat([]api.RegistrationReport{{Profiles: held}}, len(u.Registrations))
+	in.Registrations = slices.Repeat([]api.RegistrationReport{{Profiles: spec.Ceilings}}, len(u.Registrations))
 	in.Destinations = slices.Repeat([]api.TargetReport{{Findings: no}}, len(u.Destinations))
 	return in
 }
