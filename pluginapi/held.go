@@ -78,7 +78,7 @@ type held struct {
 }
 
 func (h *held) powers() powers {
-	p := powers{later: h, late: nil}
+	p := powers{later: h, stopper: h.inner.stopper}
 	if h.inner.seeker != nil {
 		p.seeker = h
 	}

@@ -19,11 +19,27 @@ type LateAcker interface {
 	AckLate(ctx context.Context, handles []any) []Result
 }
 
+// IntakeStopper is a Subscription that is told that no Receive follows: the host
+// has stopped or half-closed the stream or is gone, the endpoint closes, or
+// Receive itself has ended the subscription. StopIntake is called at most once,
+// by the goroutine that calls Receive and after its last Receive has returned.
+// Where the host is there still, it comes before the host learns that the
+// subscription has ended, so Settle may run beside it and may be called behind
+// it. What the last Receive returned has been passed on by then, or stays
+// unsettled. It does not block.
+//
+// A Subscription whose Receive does not return within the SDK's limit is closed
+// without it.
+type IntakeStopper interface {
+	StopIntake()
+}
+
 // powers are what a Subscription can do beside delivering, nil where it cannot.
 type powers struct {
 	seeker   Seeker
 	releaser Releaser
 	late     LateAcker
+	stopper  IntakeStopper
 	later    laterAccepter
 }
 
@@ -48,5 +64,6 @@ func powersOf(s Subscription) powers {
 	p.seeker, _ = s.(Seeker)
 	p.releaser, _ = s.(Releaser)
 	p.late, _ = s.(LateAcker)
+	p.stopper, _ = s.(IntakeStopper)
 	return p
 }

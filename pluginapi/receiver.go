@@ -39,6 +39,7 @@ type receiver struct {
 	caughtUp  bool        // to be told once nothing is pending
 	ending    bool        // Receive has said that there is nothing more
 	fault     *core.Fault // why, nil = the end
+	told      bool        // StopIntake was called, or nobody is to be told
 	overfills bool        // the transport returned more than its room
 	graced    bool        // the grace of a used up window has passed
 	dull      int         // calls in a row that said nothing
@@ -50,6 +51,7 @@ type receiver struct {
 
 func (r *receiver) init(x *subscription) {
 	r.x = x
+	r.told = x.powers.stopper == nil
 	r.pause = time.NewTimer(time.Hour)
 	r.pause.Stop()
 }
@@ -70,6 +72,7 @@ const (
 
 func (r *receiver) run() {
 	defer close(r.x.received)
+	defer r.stopped()
 	defer r.drop()
 	defer r.pause.Stop()
 	for {
@@ -86,6 +89,7 @@ func (r *receiver) run() {
 			r.x.tell(&frame.SubscribeResponse{CaughtUp: true})
 		case stepEnd:
 			r.drop()
+			r.stopped()
 			r.x.end(r.fault)
 		case stepReceive:
 			r.receive(room)
@@ -167,6 +171,7 @@ func (r *receiver) receive(room Room) {
 	if over { // it came back too late: Ended is sent, so nothing can follow
 		r.pending = append(r.pending, batch.Deliveries...)
 		r.drop()
+		r.stopped()
 		return
 	}
 	recalled := r.ctx.Err() != nil
@@ -260,6 +265,16 @@ func (r *receiver) drop() {
 	if r.cancel != nil {
 		r.cancel()
 	}
+}
+
+// stopped tells the transport, once, that no Receive follows. After Close there
+// is nobody to be told.
+func (r *receiver) stopped() {
+	if r.told || r.x.shut.Load() {
+		return
+	}
+	r.told = true
+	_ = contain(r.x.log, "StopIntake", r.x.powers.stopper.StopIntake)
 }
 
 // seek moves the position: what was received before it becomes void.

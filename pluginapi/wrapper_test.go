@@ -19,7 +19,10 @@ import (
 type capable struct {
 	*source
 	released, late []any
+	stops          int
 }
+
+func (c *capable) StopIntake() { c.stops++ }
 
 func (c *capable) Release(handles []any) { c.released = append(c.released, handles...) }
 
@@ -64,6 +67,9 @@ func TestHeldPassesOn(t *testing.T) {
 		if d := cmp.Diff([][]any{{"b"}, {"z"}}, [][]any{src.released, src.late}); d != "" {
 			t.Errorf("passed on (-want +got):\n%s", d)
 		}
+		if p.stopper.StopIntake(); src.stops != 1 {
+			t.Errorf("told %d times that intake has stopped", src.stops)
+		}
 		if err := sub.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -88,6 +94,9 @@ func TestCumulativePassesOn(t *testing.T) {
 	if _, err := sub.Receive(t.Context(), Room{Messages: 9, Bytes: 9}); err != nil {
 		t.Fatal(err)
 	}
+	if p.stopper.StopIntake(); src.stops != 1 {
+		t.Errorf("told %d times that intake has stopped", src.stops)
+	}
 	p.releaser.Release([]any{1})
 	if d := cmp.Diff([]any{1}, src.released); d != "" {
 		t.Errorf("released (-want +got):\n%s", d)
@@ -105,6 +114,17 @@ func TestCumulativePassesOn(t *testing.T) {
 	rs := sub.Settle(t.Context(), []Verdict{{Handle: 2, Kind: core.VerdictAck}, {Handle: 3, Kind: core.VerdictAck}})
 	if rs[0].Status != ResultStale || rs[1].Status != ResultDone || src.notes()[0].Handle != 3 {
 		t.Errorf("after a seek: %+v, told %v", rs, src.notes())
+	}
+}
+
+// A wrapper has no power that what it wraps lacks.
+func TestWrappersOfAPlainSubscription(t *testing.T) {
+	for name, s := range map[string]Subscription{
+		"held": Held(newSource(requeueNow()), 0), "cumulative": Cumulative(newSource(cumulativeCaps())),
+	} {
+		if p := powersOf(s); p.stopper != nil || p.late != nil {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
 }
 

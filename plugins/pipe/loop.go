@@ -5,7 +5,6 @@ package pipe
 import (
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -83,7 +82,6 @@ func (i *intake) loop(m core.Message, p pluginapi.Purpose, answer func(pluginapi
 		i.loops.enter(l)
 		s.looped = append(s.looped, l)
 		s.withhold(r, &done)
-		s.watch()
 		s.signal()
 	}
 	return true, nil
@@ -110,33 +108,6 @@ func (s *subscription) landed(l *looped, done *answers) {
 		s.newest = nil
 		l.receipt.unpin(done)
 	}
-}
-
-// watch makes sure that no copy waits for a Receive that will not come. The
-// pause runs twice, so that a process that was suspended looks again before it
-// decides.
-func (s *subscription) watch() {
-	if s.receiving || s.stopped || len(s.looped)+len(s.handed) == 0 {
-		return
-	}
-	if s.deserted != nil {
-		s.deserted.Stop()
-	}
-	again := false
-	s.deserted = time.AfterFunc(unattended, func() {
-		s.intake.mu.Lock()
-		if s.receiving || len(s.looped)+len(s.handed) == 0 {
-			s.intake.mu.Unlock()
-			return
-		}
-		if !again {
-			again = true
-			s.deserted.Reset(unattended)
-			s.intake.mu.Unlock()
-			return
-		}
-		s.desert() // unlocks
-	})
 }
 
 // orphan is a copy that nobody will receive.

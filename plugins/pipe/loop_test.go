@@ -238,8 +238,8 @@ func TestTooManyCopies(t *testing.T) {
 	<-receipt
 }
 
-// A copy for a subscription that has ended, or that is asked no more, leaves by
-// the output: nothing is lost.
+// A copy for a subscription that has ended, or whose intake has, leaves by the
+// output: nothing is lost.
 func TestCopiesAfterTheEndArePrinted(t *testing.T) {
 	line := func(n int) string { return fmt.Sprintf("[2026-11-30T02:26:30 | k | %d] ", n) }
 	t.Run("closed", func(t *testing.T) {
@@ -258,31 +258,49 @@ func TestCopiesAfterTheEndArePrinted(t *testing.T) {
 			t.Errorf("printed %q", got)
 		}
 	})
-	t.Run("asked no more", func(t *testing.T) {
+	t.Run("intake stopped", func(t *testing.T) {
 		b := open(t, settings.Settings{Loopback: true})
 		s := b.subscribe("k")
-		ctx, cancel := context.WithCancel(b.ctx)
-		cancel()
-		if _, err := s.Receive(ctx, plenty); !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
+		receipts := b.start(message("k", "handed on"))
+		if batch, err := s.Receive(b.ctx, plenty); err != nil || len(batch.Deliveries) != 1 {
+			t.Fatalf("%d deliveries, %v", len(batch.Deliveries), err)
 		}
-		if r := b.publish(message("k", "x"))[0]; r.Status != pluginapi.ReceiptConfirmed {
+		waiting := b.start(message("k", "on its way"))
+		stopper, ok := s.(pluginapi.IntakeStopper)
+		if !ok {
+			t.Fatal("is not told that intake has stopped")
+		}
+		stopper.StopIntake()
+		<-receipts
+		<-waiting
+		if r := b.publish(message("k", "later"))[0]; r.Status != pluginapi.ReceiptConfirmed {
 			t.Errorf("receipt %+v", r)
 		}
-		// Asked again it receives again.
-		receipt := b.start(message("k", "printed as well"))
-		<-receipt
-		ctx, cancel = context.WithTimeout(b.ctx, 10*time.Millisecond)
-		defer cancel()
-		_, _ = s.Receive(ctx, plenty)
-		receipt = b.start(message("k", "back"))
+		got := b.printed()
+		if strings.Count(got, "\n") != 2 || !strings.HasSuffix(got, line(1)+"later\n") {
+			t.Errorf("printed %q", got)
+		}
+		if err := s.Close(b.ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	// However long it takes until Receive is called again, a copy comes back.
+	t.Run("a slow host", func(t *testing.T) {
+		b := open(t, settings.Settings{Loopback: true})
+		s := b.subscribe("k")
+		receipt := b.start(message("k", "back"))
+		select {
+		case r := <-receipt:
+			t.Errorf("receipt %+v of a copy that waits", r)
+		case <-time.After(2500 * time.Millisecond):
+		}
 		batch, err := s.Receive(b.ctx, plenty)
 		if err != nil || len(batch.Deliveries) != 1 {
 			t.Fatalf("%d deliveries, %v", len(batch.Deliveries), err)
 		}
 		release(s, batch.Deliveries)
 		<-receipt
-		if got := b.printed(); strings.Count(got, "\n") != 2 || !strings.HasSuffix(got, line(1)+"printed as well\n") {
+		if got := b.printed(); got != "" {
 			t.Errorf("printed %q", got)
 		}
 	})

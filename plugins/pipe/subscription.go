@@ -6,17 +6,10 @@ import (
 	"context"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 )
-
-// unattended is how long looped copies wait, twice, for a Receive before the
-// subscription counts as stopped. The SDK calls again within milliseconds; on a
-// machine with far too much to do it may take longer, and to print a copy that
-// could have come back would be worse than to wait.
-const unattended = time.Second
 
 // subscription is one key. Its fields are under the intake's lock.
 type subscription struct {
@@ -32,11 +25,10 @@ type subscription struct {
 	out       []pluginapi.Delivery // of the last batch, used again
 	caughtUp  bool                 // said, and nothing handed on since
 
-	looped   []*looped
-	handed   []*looped   // in the last batch: in the stream once Receive is called again
-	newest   *receipt    // withheld for this subscription
-	stopped  bool        // nobody receives any more: copies are printed
-	deserted *time.Timer // runs while looped copies wait and no Receive is under way
+	looped  []*looped
+	handed  []*looped // in the last batch: in the stream once Receive is called again
+	newest  *receipt  // withheld for this subscription
+	stopped bool      // nobody receives any more: copies are printed
 }
 
 // queued is a line that is read and not handed on.
@@ -92,7 +84,7 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 			if err == nil && empty(&b) {
 				err = context.Cause(ctx)
 			}
-			s.leaveReceive()
+			s.receiving, s.room = false, pluginapi.Room{}
 			i.mu.Unlock()
 			done.give()
 			return b, err
@@ -111,19 +103,11 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 
 // enterReceive begins a Receive: what the last one returned is in the stream.
 func (s *subscription) enterReceive(done *answers) {
-	s.receiving, s.stopped = true, false
-	if s.deserted != nil {
-		s.deserted.Stop()
-	}
+	s.receiving = true
 	for _, l := range s.handed {
 		s.landed(l, done)
 	}
 	s.handed = s.handed[:0]
-}
-
-func (s *subscription) leaveReceive() {
-	s.receiving, s.room = false, pluginapi.Room{}
-	s.watch()
 }
 
 func empty(b *pluginapi.Batch) bool {
@@ -197,6 +181,14 @@ func (s *subscription) Release(handles []any) {
 	done.give()
 }
 
+// StopIntake prints the copies that are on their way back, and those to come:
+// nobody receives them any more.
+func (s *subscription) StopIntake() {
+	s.intake.mu.Lock()
+	s.intake.changed()
+	s.desert() // unlocks
+}
+
 // Close ends the subscription. Copies that were on their way back to it are
 // printed.
 func (s *subscription) Close(context.Context) error {
@@ -205,9 +197,6 @@ func (s *subscription) Close(context.Context) error {
 	i.subs = slices.DeleteFunc(i.subs, func(o *subscription) bool { return o == s })
 	i.lost += uint64(len(s.queue))
 	s.queue, s.bytes = nil, 0
-	if s.deserted != nil {
-		s.deserted.Stop()
-	}
 	i.changed()
 	s.desert() // unlocks
 	return nil
