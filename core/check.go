@@ -15,6 +15,7 @@ type Declared struct {
 	DeadLetter     bool          // DeadLetterTo is given
 	LongestBackoff time.Duration // longest delay of a declared Backoff
 	Floor          time.Duration // largest wait before a plain requeue; 0 = Floor(0)
+	Forward        Route         // where every message goes before its ack; state none = it is not forwarded
 	Journal        bool
 	Workers        int // 0 = 1
 	ByKey          bool

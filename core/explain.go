@@ -21,6 +21,9 @@ func Explain(p Policy, profiles []Capabilities, retry, dead Route, d Declared) T
 	if retry.State == RouteOpen {
 		t.Copies = routeText(&retry, "the name computed for the delivery")
 	}
+	if d.Forward.State == RouteOpen {
+		t.Forward = routeText(&d.Forward, "")
+	}
 	if p.DeadLetter {
 		t.DeadLetter = routeText(&dead, "no destination")
 	}
@@ -260,7 +263,24 @@ func (x *explainer) row(said saying, at class) Row {
 			r.Copy = routeName(c.route(to), "fn")
 		}
 	}
+	if said.outcome.Kind == OutcomeAck && x.d.Forward.State == RouteOpen {
+		x.forward(&r, path, c, names)
+	}
 	return r
+}
+
+// forward makes the row of an ack one of a message that is forwarded first:
+// until its receipt the message itself is what must go on, as a copy's is.
+func (x *explainer) forward(r *Row, path Path, c Case, names Names) {
+	to := &x.d.Forward
+	name := "FORWARD(" + routeName(to, "") + ")"
+	c.Retry = *to
+	whole := append(Path{{Step: Step{Do: ActPublish, To: TargetRetry}}}, path...)
+	r.Plan = name + "; " + r.Plan
+	r.Ends = Fate(whole, len(whole), PartyNobody, &c)
+	r.Steps = steps(whole, &c, names)
+	r.Steps[1].Step = name
+	r.Failures = append([]RowFailure{{If: name + "=FAILED", Then: "as an error"}}, r.Failures...)
 }
 
 // steps are the deaths after each step that is more than a line.

@@ -58,6 +58,13 @@ var explained = []struct {
 		core.Route{},
 		core.Declared{RetryTo: true, Workers: 4, ByKey: true},
 	},
+	{
+		"forward", core.Policy{MaxAttempts: 3},
+		[]core.Capabilities{rows.Kinds()["A"]},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "own"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: rows.Stored()},
+		core.Route{},
+		core.Declared{Cap: true, Forward: core.Route{To: core.Destination{Endpoint: "other", Name: "next"}, State: core.RouteOpen, Restarts: true, Caps: rows.Stored()}},
+	},
 }
 
 func TestExplainGolden(t *testing.T) {

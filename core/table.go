@@ -15,6 +15,7 @@ type Table struct {
 	Endpoint     string    `json:"endpoint,omitempty"` // for the heading; set by the caller
 	Subscription string    `json:"subscription,omitempty"`
 	Policy       string    `json:"policy"`
+	Forward      string    `json:"forward,omitempty"`     // where messages are forwarded to before their ack
 	Copies       string    `json:"copies,omitempty"`      // where copies go, and what a receipt is worth there
 	DeadLetter   string    `json:"dead_letter,omitempty"` // the same of dead letters
 	Profiles     []Profile `json:"profiles"`
@@ -123,6 +124,9 @@ func dash(s string) string {
 // facts are the lines above the blocks.
 func (t *Table) facts() [][2]string {
 	out := [][2]string{{"declared", t.Policy}}
+	if t.Forward != "" {
+		out = append(out, [2]string{"forwards to", t.Forward})
+	}
 	if t.Copies != "" {
 		out = append(out, [2]string{"copies go to", t.Copies})
 	}

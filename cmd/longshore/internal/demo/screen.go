@@ -232,7 +232,8 @@ func (s *screen) odd() []string {
 }
 
 // legend explains the steps.
-const legend = `  PUBLISH(x,n): a copy leaves for x and is confirmed; n copies so far. PUBLISH+d: after d.
+const legend = `  FORWARD(x): the airport leaves for x and is confirmed before it is acked.
+  PUBLISH(x,n): a copy leaves for x and is confirmed; n copies so far. PUBLISH+d: after d.
   RELEASE: a pipe cannot be acked, so the delivery is only forgotten. WARN(code): a log line.`
 
 // closing shows the dead letters and the balance, and returns what does not add
