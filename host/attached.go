@@ -63,6 +63,7 @@ type subscribed struct {
 	id  uint32 // index in the endpoint's usage
 
 	options  []byte
+	refused  bool // what it was declared with is found wrong already; its profiles are not known then
 	profiles []core.Capabilities
 	policy   core.Policy
 	declared core.Declared

@@ -78,6 +78,9 @@ func (s *subscribed) route() bool {
 	case !own.IsZero():
 		s.retry = to(own, transportpb.Purpose_PURPOSE_RETRY)
 	}
+	if !rules.forward.IsZero() {
+		s.declared.Forward = to(s.resolve(rules.forward), transportpb.Purpose_PURPOSE_APPLICATION)
+	}
 	if !rules.deadLetter.IsZero() {
 		s.dead = to(s.resolve(rules.deadLetter), transportpb.Purpose_PURPOSE_DEAD_LETTER)
 		s.causes = rules.causes || s.dead.Caps.Headers == core.HeadersNativeText || s.dead.Caps.Headers == core.HeadersNativeBytes
@@ -102,6 +105,9 @@ func (s *subscribed) routeTo(d core.Destination, p transportpb.Purpose) (core.Ro
 // checkPolicy asks the engine what is wrong with the declaration on a source
 // with these profiles.
 func (s *subscribed) checkPolicy(profiles []core.Capabilities, known []Finding) []Finding {
+	if len(profiles) == 0 && s.refused {
+		return nil
+	}
 	if len(profiles) == 0 {
 		f := s.at()
 		f.Message, f.Fix = "the transport does not say what its deliveries can do", "report it to the transport's author"

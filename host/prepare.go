@@ -92,7 +92,7 @@ func (s *subscribed) assemble() []Finding {
 	if s.options, err = encodeSettings(s.sub.options); err != nil {
 		f.Option, f.Message, f.Err = "options", err.Error(), err
 		f.Fix = "give a struct of the transport's settings package, or a map"
-		s.options = []byte(noSettings)
+		s.options, s.refused = []byte(noSettings), true
 		return []Finding{f}
 	}
 	return nil
@@ -129,19 +129,28 @@ func (a *attached) begin(ctx context.Context) []Finding {
 	a.first, a.spec = g, g.Description()
 	a.log = a.log.With("plugin", a.plugin())
 	found := a.checkStdio()
-	said, err := a.configure(ctx, g)
-	if err != nil {
-		return append(found, a.failed("settings", err))
+	var said []Finding
+	// Without its files a transport can refuse its settings for that alone, which
+	// is found already.
+	if !a.lacksStdio() {
+		if said, err = a.configure(ctx, g); err != nil {
+			return append(found, a.failed("settings", err))
+		}
+		a.configured = len(said) == 0
 	}
-	a.configured = len(said) == 0
 	found = append(found, said...)
 	at := a.at()
 	at.Places = places(a.endpoint.place)
 	found = append(found, checkSettings(at, "settings", a.spec.GetSettingsSchema(), a.settings, said)...)
 	for _, s := range a.subs {
+		if s.refused {
+			continue // there are no options to check
+		}
 		at := s.at()
 		at.Places = places(s.sub.place)
-		found = append(found, checkSettings(at, "options", a.spec.GetSubscriptionSchema(), s.options, nil)...)
+		wrong := checkSettings(at, "options", a.spec.GetSubscriptionSchema(), s.options, nil)
+		s.refused = len(wrong) > 0
+		found = append(found, wrong...)
 	}
 	return found
 }
@@ -177,16 +186,20 @@ func (a *attached) failed(option string, err error) Finding {
 func (a *attached) checkStdio() []Finding {
 	f := a.at()
 	f.Option, f.Places = "Plugin.Stdio", places(a.endpoint.place)
-	given := a.endpoint.plugin.Stdio != nil
 	switch {
-	case a.spec.GetWantsStdio() && !given:
+	case a.lacksStdio():
 		f.Message, f.Fix = "the transport needs the host's standard input and output", "set Plugin.Stdio"
-	case given && !a.spec.GetWantsStdio():
+	case a.endpoint.plugin.Stdio != nil && !a.spec.GetWantsStdio():
 		f.Message, f.Fix = "the transport has no use for standard input and output", "leave Plugin.Stdio out"
 	default:
 		return nil
 	}
 	return []Finding{f}
+}
+
+// lacksStdio reports whether the transport is not given the files that it needs.
+func (a *attached) lacksStdio() bool {
+	return a.spec.GetWantsStdio() && a.endpoint.plugin.Stdio == nil
 }
 
 // examine inspects the endpoint's usage. An endpoint whose settings were refused
@@ -212,8 +225,12 @@ func (a *attached) read(report *transportpb.InspectResponse) []Finding {
 	for i, r := range report.GetRegistrations() {
 		s := a.subs[i]
 		s.profiles = convert.ToProfiles(r.GetProfiles())
+		if s.refused && len(s.profiles) == 0 {
+			continue // it was refused for what the host has found already, in words of its own
+		}
 		for _, f := range r.GetFindings() {
 			found = append(found, pluginFinding(s.at(), f, places(s.sub.place)))
+			s.refused = s.refused || !f.GetWarning()
 		}
 	}
 	a.targets = report.GetDestinations()

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	neturl "net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,19 +50,19 @@ func checkSchema(schema, object []byte) ([]core.Diagnostic, error) {
 		return nil, fmt.Errorf("check settings: %w", err)
 	}
 	var out []core.Diagnostic
-	collect(wrong, &out)
+	collect(wrong, doc, &out)
 	slices.SortStableFunc(out, func(a, b core.Diagnostic) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
 }
 
-// collect adds the innermost causes of a validation error.
-func collect(e *jsonschema.ValidationError, out *[]core.Diagnostic) {
+// collect adds the innermost causes of a validation error under a schema.
+func collect(e *jsonschema.ValidationError, schema any, out *[]core.Diagnostic) {
 	if len(e.Causes) > 0 {
 		switch e.ErrorKind.(type) {
 		case *kind.AnyOf, *kind.OneOf, *kind.Not: // the branches' causes contradict each other
 		default:
 			for _, c := range e.Causes {
-				collect(c, out)
+				collect(c, schema, out)
 			}
 			return
 		}
@@ -72,13 +74,56 @@ func collect(e *jsonschema.ValidationError, out *[]core.Diagnostic) {
 			*out = append(*out, core.Diagnostic{Path: joinPath(at, name), Message: "is required", Fix: "set it"})
 		}
 	case *kind.AdditionalProperties:
+		fix := unknownFix(fields(schema, e.SchemaURL))
 		for _, name := range k.Properties {
-			*out = append(*out, core.Diagnostic{Path: joinPath(at, name), Message: "is no known field", Fix: "remove it, or look for a typing error"})
+			*out = append(*out, core.Diagnostic{Path: joinPath(at, name), Message: "is no known field", Fix: fix})
 		}
 	default:
 		message, fix := schemaMessage(e.ErrorKind)
 		*out = append(*out, core.Diagnostic{Path: at, Message: message, Fix: fix})
 	}
+}
+
+// shownFields is how many known fields an error lists.
+const shownFields = 12
+
+// unknownFix says what to do about a field that is none of these.
+func unknownFix(known []string) string {
+	switch n := len(known); {
+	case n == 0:
+		return "remove it: nothing can be set here"
+	case n > shownFields:
+		return "remove it, or look for a typing error"
+	}
+	return "remove it, or use one of " + strings.Join(known, ", ")
+}
+
+// fields returns the names of the properties at a place of a schema, sorted.
+// url ends with a JSON pointer to it (RFC 6901).
+func fields(schema any, url string) []string {
+	_, pointer, _ := strings.Cut(url, "#")
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if part == "" {
+			continue
+		}
+		if plain, err := neturl.PathUnescape(part); err == nil {
+			part = plain
+		}
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch at := schema.(type) {
+		case map[string]any:
+			schema = at[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil
+			}
+			schema = at[i]
+		}
+	}
+	at, _ := schema.(map[string]any)
+	known, _ := at["properties"].(map[string]any)
+	return slices.Sorted(maps.Keys(known))
 }
 
 // schemaMessage says in words which keyword a value fails, without the value.

@@ -19,6 +19,7 @@ const testSchema = `{
 		"qos": {"enum": [0, 1, 2]},
 		"tls": {"type": "object", "required": ["ca_file"], "properties": {"ca_file": {"type": "string"}}},
 		"topics": {"type": "array", "maxItems": 3, "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}},
+		"peers": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {"name": {}, "or/other": {}}}},
 		"limit": {"type": "integer", "minimum": 1, "maximum": 10}
 	}
 }`
@@ -30,7 +31,8 @@ func TestCheckSchemaNamesFieldPaths(t *testing.T) {
 	}{
 		"right":          {`{"address": "tcp://x", "qos": 1}`, nil},
 		"missing":        {`{}`, []core.Diagnostic{{Path: "address", Message: "is required", Fix: "set it"}}},
-		"unknown":        {`{"address": "tcp://x", "adddress": 1}`, []core.Diagnostic{{Path: "adddress", Message: "is no known field", Fix: "remove it, or look for a typing error"}}},
+		"unknown":        {`{"address": "tcp://x", "adddress": 1}`, []core.Diagnostic{{Path: "adddress", Message: "is no known field", Fix: "remove it, or use one of address, limit, password, peers, qos, tls, topics"}}},
+		"unknown within": {`{"address": "tcp://x", "peers": [{"nom": "a"}]}`, []core.Diagnostic{{Path: "peers[0].nom", Message: "is no known field", Fix: "remove it, or use one of name, or/other"}}},
 		"nested":         {`{"address": "tcp://x", "tls": {}}`, []core.Diagnostic{{Path: "tls.ca_file", Message: "is required", Fix: "set it"}}},
 		"in a list":      {`{"address": "tcp://x", "topics": [{"name": "a"}, {"name": 2}]}`, []core.Diagnostic{{Path: "topics[1].name", Message: "has the type number", Fix: "use the type string"}}},
 		"none of a kind": {`{"address": "tcp://x", "qos": 3}`, []core.Diagnostic{{Path: "qos", Message: "is none of the values that it may have", Fix: "use one of 0, 1, 2"}}},
@@ -70,7 +72,7 @@ func TestCheckSchemaWithoutOne(t *testing.T) {
 		t.Errorf("got %v, %v; want nothing", got, err)
 	}
 	got, err := checkSchema(nil, []byte(`{"qos": 1}`))
-	if err != nil || len(got) != 1 || got[0].Path != "qos" {
+	if err != nil || len(got) != 1 || got[0].Path != "qos" || got[0].Fix != "remove it: nothing can be set here" {
 		t.Errorf("got %v, %v; want qos to be unknown", got, err)
 	}
 }

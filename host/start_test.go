@@ -175,6 +175,8 @@ func TestStartChecksSettingsBySchema(t *testing.T) {
 		"out of range":       {settings{Address: "x", QoS: 3}, options{"g"}, []string{": settings.qos"}},
 		"of another type":    {map[string]any{"address": "x", "qos": "hunter2"}, options{"g"}, []string{": settings.qos"}},
 		"no settings at all": {func() {}, options{"g"}, []string{": settings"}},
+		"an unknown option":  {settings{Address: "x"}, map[string]any{"group": "g", "gruop": 1}, []string{"orders: options.gruop"}},
+		"no options at all":  {settings{Address: "x"}, func() {}, []string{"orders: options"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bound = settings{}

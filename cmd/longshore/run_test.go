@@ -275,6 +275,33 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
+// One mistake is told once.
+func TestOneMistakeOneFinding(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{
+			"an option of a subscription",
+			"endpoints:\n  in: {transport: pipe, stdio: true}\nsubscriptions:\n" +
+				"  - {from: in, name: orders, retry_to: {to: in, name: orders}, options: {skip: -1}, forward: {to: in, name: x}}\n",
+			"service.yaml:4:74: subscription orders of endpoint in: options.skip: is no known field; remove it: nothing can be set here\n",
+		},
+		{
+			"no stdio",
+			"endpoints:\n  in: {transport: pipe}\nsubscriptions:\n" +
+				"  - {from: in, name: orders, retry_to: {to: in, name: orders}, forward: {to: in, name: x}}\n",
+			"service.yaml:2:3: endpoint in: stdio: the transport needs the host's standard input and output; set stdio: true\n",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := service(t, tt.text)
+			r := run(t, file, "[orders] x\n")
+			_, said, _ := strings.Cut(r.err, "longshore: the service cannot start\n")
+			if got := strings.TrimPrefix(said, filepath.Dir(file)+"/"); r.status != 3 || got != tt.want {
+				t.Errorf("got status %d and:\n%s\nwant 3 and:\n%s", r.status, got, tt.want)
+			}
+		})
+	}
+}
+
 // A log that nobody reads does not end a service.
 func TestClosedStandardError(t *testing.T) {
 	read, write, err := os.Pipe()
