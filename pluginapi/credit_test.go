@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/convert"
 	"github.com/longshore-go/longshore/internal/frame"
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
@@ -294,6 +295,32 @@ func TestDeliveryThatBreaksTheContract(t *testing.T) {
 			st.finish()
 		})
 	}
+}
+
+// A source that says that it counts, and does not, ends its subscription: no cap
+// would ever apply.
+func TestCountsNeedAttempts(t *testing.T) {
+	tr := newQueueTransport(everything())
+	b := serve(t, tr).connect()
+	q := tr.queue("q")
+	q.uncounted = true
+	q.put(Delivery{Attempt: 1}, Delivery{}, Delivery{Attempt: 1})
+	st := b.subscribe("q")
+	st.credit(10, 1<<20)
+	st.wait("Ended", func() bool { return len(st.ended) == 1 })
+	want := []core.Diagnostic{{
+		Path: "deliveries.attempt", Message: "is 0 and profile 0 says that the source counts",
+		Fix: "set Attempt, the first delivery is 1, or leave Counts at CountNone",
+	}}
+	if d := cmp.Diff(want, convert.ToFault(st.ended[0].GetFault()).Diagnostics); d != "" {
+		t.Errorf("ended with (-want +got):\n%s", d)
+	}
+	if n := len(st.got(1)); n != 1 {
+		t.Errorf("%d deliveries, want the one before", n)
+	}
+	st.settle(ack(1))
+	st.results(1)
+	st.finish()
 }
 
 // A source that does not count has no attempts.

@@ -69,8 +69,13 @@ func (r *receiver) fit(d *Delivery) *core.Fault {
 			fmt.Sprintf("one has %d bytes of name, scope, identity, position and carry: the limit is %d", aside, maxAside),
 			"keep them short")
 	}
-	if x.profiles[d.Profile].Counts == core.CountNone {
+	switch counts := x.profiles[d.Profile].Counts == core.CountNative; {
+	case !counts:
 		d.Attempt = 0
+	case d.Attempt == 0: // no cap would ever apply
+		return breach(x.where, "deliveries.attempt",
+			fmt.Sprintf("is 0 and profile %d says that the source counts", d.Profile),
+			"set Attempt, the first delivery is 1, or leave Counts at CountNone")
 	}
 	r.readable(d)
 	return nil

@@ -162,7 +162,7 @@ func TestWrappersOfHandlesThatCannotBeCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tr := newQueueTransport(everything(), cumulativeCaps())
 			tr.receive = func(ctx context.Context, _ *queue, room Room) (Batch, error) {
-				return Batch{Deliveries: []Delivery{{Handle: []byte("slice"), Scope: "s"}}}, nil
+				return Batch{Deliveries: []Delivery{{Handle: []byte("slice"), Attempt: 1, Scope: "s"}}}, nil
 			}
 			tr.wrap = wrap
 			b := serve(t, tr).connect()

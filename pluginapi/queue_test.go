@@ -167,6 +167,8 @@ type queue struct {
 	name string
 	wake chan struct{}
 
+	uncounted bool // says that it counts, and does not
+
 	mu        sync.Mutex
 	ready     []Delivery
 	events    Batch // voids, reports and caught up to report
@@ -187,13 +189,18 @@ func (q *queue) signal() {
 	}
 }
 
-// put adds a delivery; its handle is its number in the queue unless set.
+// put adds a delivery; its handle is its number in the queue unless set, its
+// attempt the first where the queue counts.
 func (q *queue) put(ds ...Delivery) {
+	profiles := q.Profiles()
 	q.mu.Lock()
 	for _, d := range ds {
 		if d.Handle == nil {
 			q.next++
 			d.Handle = q.next
+		}
+		if i := int(d.Profile); d.Attempt == 0 && i < len(profiles) && profiles[i].Counts == core.CountNative && !q.uncounted {
+			d.Attempt = 1
 		}
 		q.ready = append(q.ready, d)
 	}

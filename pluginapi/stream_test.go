@@ -49,7 +49,7 @@ func TestStopKeepsWhatWasReceived(t *testing.T) {
 	tr.receive = func(ctx context.Context, _ *queue, room Room) (Batch, error) {
 		entered <- struct{}{}
 		<-ctx.Done()
-		return Batch{Deliveries: []Delivery{{Handle: 1}}}, ctx.Err()
+		return Batch{Deliveries: []Delivery{{Handle: 1, Attempt: 1}}}, ctx.Err()
 	}
 	b := serve(t, tr).connect()
 	st := b.subscribe("q")
@@ -210,7 +210,7 @@ func TestReceiveThatNeverReturns(t *testing.T) {
 	tr.receive = func(context.Context, *queue, Room) (Batch, error) {
 		close(entered)
 		<-free
-		return Batch{Deliveries: []Delivery{{Handle: 1}}}, nil
+		return Batch{Deliveries: []Delivery{{Handle: 1, Attempt: 1}}}, nil
 	}
 	b := serve(t, tr).connect()
 	st := b.subscribe("q")
@@ -235,7 +235,7 @@ func TestCaughtUpComesBehindWhatWaitsForCredit(t *testing.T) {
 		if first {
 			first = false
 			return Batch{
-				Deliveries: []Delivery{{Handle: 1}, {Handle: 2}, {Handle: 3}}, CaughtUp: true,
+				Deliveries: []Delivery{{Handle: 1, Attempt: 1}, {Handle: 2, Attempt: 1}, {Handle: 3, Attempt: 1}}, CaughtUp: true,
 				Reports: []Report{{Fault: newFault(core.FaultInvalid, "line 7"), Position: "line 7"}},
 			}, nil
 		}

@@ -244,9 +244,12 @@ type Batch struct {
 
 // Delivery is one message received.
 type Delivery struct {
-	Handle      any // the transport's own, another one for each delivery; comes back in the Verdict
-	Message     core.Message
-	Attempt     uint32 // the source's count, first delivery = 1; 0 where it does not count
+	Handle  any // the transport's own, another one for each delivery; comes back in the Verdict
+	Message core.Message
+	// Attempt is the source's own count, first delivery = 1. Where the profile
+	// says that the source counts, 0 ends the subscription with a fault; where it
+	// does not, whatever stands here is passed on as 0.
+	Attempt     uint32
 	Profile     uint32 // index into Profiles
 	Scope       string // partition or session; order, cumulative acks and voids go by it
 	Identity    []byte // the same on every redelivery; nil = none

@@ -134,7 +134,9 @@ func TestVoidOfWhatWaitsForCredit(t *testing.T) {
 			return q.take(ctx, room)
 		}
 		sent = true
-		return Batch{Deliveries: []Delivery{{Handle: "a", Scope: "x"}, {Handle: "b", Scope: "x"}, {Handle: "c", Scope: "y"}}}, nil
+		return Batch{Deliveries: []Delivery{
+			{Handle: "a", Attempt: 1, Scope: "x"}, {Handle: "b", Attempt: 1, Scope: "x"}, {Handle: "c", Attempt: 1, Scope: "y"},
+		}}, nil
 	}
 	b := serve(t, tr).connect()
 	q := tr.queue("q")
