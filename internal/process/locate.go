@@ -24,6 +24,11 @@ func validName(name string) bool {
 		strings.Trim(name, letters+"-_") == "" && strings.ContainsAny(name[:1], letters)
 }
 
+const (
+	originPath   = "PATH"
+	reasonAbsent = "there is no such file"
+)
+
 // Place is one file that was looked at.
 type Place struct {
 	Origin string // why it was looked at
@@ -43,23 +48,50 @@ func (e *LocateError) Error() string {
 }
 
 // looked names the places; folders of one origin with one reason stand together.
+// Those of PATH that have no such file are many and tell nothing: they are
+// counted.
 func (e *LocateError) looked() string {
 	var groups []string
+	absent := 0
+	for i := range e.Places {
+		if e.Places[i].counted() {
+			absent++
+		}
+	}
 	for i := 0; i < len(e.Places); {
 		p := e.Places[i]
-		var folders []string
+		if p.counted() {
+			if absent > 0 {
+				groups = append(groups, fmt.Sprintf("%s (%s): %s", p.Origin, folders(absent), p.Reason))
+			}
+			absent = 0
+			i++
+			continue
+		}
+		var named []string
 		for ; i < len(e.Places) && e.Places[i].Origin == p.Origin && e.Places[i].Reason == p.Reason; i++ {
 			if e.Places[i].Path != "" {
-				folders = append(folders, filepath.Dir(e.Places[i].Path))
+				named = append(named, filepath.Dir(e.Places[i].Path))
 			}
 		}
 		where := p.Origin
-		if len(folders) > 0 {
-			where += " (" + strings.Join(folders, ", ") + ")"
+		if len(named) > 0 {
+			where += " (" + strings.Join(named, ", ") + ")"
 		}
 		groups = append(groups, where+": "+p.Reason)
 	}
 	return strings.Join(groups, "; ")
+}
+
+// counted reports whether a place is not worth its name.
+func (p *Place) counted() bool { return p.Origin == originPath && p.Reason == reasonAbsent }
+
+// folders says how many there are.
+func folders(n int) string {
+	if n == 1 {
+		return "1 folder"
+	}
+	return fmt.Sprintf("%d folders", n)
 }
 
 // Fix says what to do.
@@ -166,11 +198,11 @@ func Folders() []Folder {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if filepath.IsAbs(dir) && !slices.Contains(path, filepath.Clean(dir)) {
 			path = append(path, filepath.Clean(dir))
-			add("PATH", filepath.Clean(dir), "")
+			add(originPath, filepath.Clean(dir), "")
 		}
 	}
 	if len(path) == 0 {
-		add("PATH", "", "names no folder")
+		add(originPath, "", "names no folder")
 	}
 	return list
 }
@@ -218,7 +250,7 @@ func missing(path string, err error) *fault {
 		if target, e := os.Readlink(path); e == nil {
 			return &fault{reason: fmt.Sprintf("it is a link to %s, which is not there", target), fix: "install it again"}
 		}
-		return &fault{reason: "there is no such file", fix: "check the path, or install the plugin"}
+		return &fault{reason: reasonAbsent, fix: "check the path, or install the plugin"}
 	case errors.Is(err, fs.ErrPermission):
 		return &fault{reason: "a folder on the way to it may not be entered", fix: "change the folder's permissions"}
 	default:

@@ -213,10 +213,13 @@ func TestLocateOrder(t *testing.T) {
 	if diff := cmp.Diff(places, looked); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
-	for _, place := range looked {
+	for _, place := range looked[:3] {
 		if !strings.Contains(err.Error(), filepath.Dir(place)) {
 			t.Errorf("%s is not named in %v", place, err)
 		}
+	}
+	if got := err.Error(); !strings.Contains(got, "; PATH (2 folders): there is no such file") || strings.Contains(got, dirs["path1"]) {
+		t.Errorf("PATH is not named once in %v", err)
 	}
 
 	// From the last place to the first, each hides the one before.
@@ -287,4 +290,25 @@ func FuzzParseIntroduction(f *testing.F) {
 			t.Errorf("%q passes", line)
 		}
 	})
+}
+
+// A folder on PATH is named where there is something to be said about it.
+func TestLocateErrorNamesWhatMatters(t *testing.T) {
+	const none = "there is no such file"
+	for want, places := range map[string][]Place{
+		"PATH (1 folder): " + none: {{Origin: "PATH", Path: "/a/p", Reason: none}},
+		"PATH: names no folder":    {{Origin: "PATH", Reason: "names no folder"}},
+		"data (/d): " + none + "; PATH (3 folders): " + none: {
+			{Origin: "data", Path: "/d/p", Reason: none}, {Origin: "PATH", Path: "/a/p", Reason: none},
+			{Origin: "PATH", Path: "/b/p", Reason: none}, {Origin: "PATH", Path: "/c/p", Reason: none},
+		},
+		"PATH (2 folders): " + none + "; PATH (/b): it is not executable": {
+			{Origin: "PATH", Path: "/a/p", Reason: none}, {Origin: "PATH", Path: "/b/p", Reason: "it is not executable"},
+			{Origin: "PATH", Path: "/c/p", Reason: none},
+		},
+	} {
+		if d := cmp.Diff(want, (&LocateError{Places: places}).looked()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
 }
