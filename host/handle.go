@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -49,7 +50,7 @@ func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
 		s.endpoint.host.complain(c)
 	}
 	r := &runner[T]{handler: f, rules: set, own: s.endpoint.name}
-	s.handled = &handled{place: at, rules: set, decoded: !isRaw[T](), run: r.handle}
+	s.handled = &handled{place: at, rules: set, decoded: !isRaw[T](), run: r.handle, exited: r.exited}
 }
 
 // handled is what Handle declares.
@@ -58,6 +59,7 @@ type handled struct {
 	rules   ruleSet
 	decoded bool
 	run     settlement.Handler
+	exited  settlement.Handler
 }
 
 // runner calls a handler for deliveries.
@@ -68,13 +70,19 @@ type runner[T any] struct {
 	pool    sync.Pool // of *Message[T]
 }
 
-// PanicError is what a panic of a handler becomes.
+// PanicError is what a panic of a handler becomes, and a handler that ends its
+// goroutine with runtime.Goexit.
 type PanicError struct {
-	Value any // what was thrown
+	Value any // what was thrown, or an error that says how the handler ended
 }
 
 // Error names what was thrown.
-func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
+func (e *PanicError) Error() string {
+	if err, ok := e.Value.(error); ok && errors.Is(err, settlement.ErrExited) {
+		return err.Error()
+	}
+	return fmt.Sprintf("handler panicked: %v", e.Value)
+}
 
 // Unwrap returns what was thrown where it is an error.
 func (e *PanicError) Unwrap() error {
@@ -113,14 +121,8 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settleme
 func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Said) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			said = settlement.Said{
-				Outcome: r.rules.panics.outcome(core.CausePanic),
-				Err:     &PanicError{Value: thrown},
-				Stack:   string(debug.Stack()),
-			}
-			if ctx.Err() != nil {
-				said.Outcome.Kind = core.OutcomeLeave
-			}
+			said = r.panicked(ctx, thrown)
+			said.Stack = string(debug.Stack())
 		}
 	}()
 	if r.handler != nil {
@@ -144,6 +146,20 @@ func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Sa
 		said.Forward = r.forward(m)
 	}
 	return said
+}
+
+// panicked is what it means that the handler has thrown something.
+func (r *runner[T]) panicked(ctx context.Context, thrown any) settlement.Said {
+	said := settlement.Said{Outcome: r.rules.panics.outcome(core.CausePanic), Err: &PanicError{Value: thrown}}
+	if ctx.Err() != nil {
+		said.Outcome.Kind = core.OutcomeLeave
+	}
+	return said
+}
+
+// exited is what it means that the handler has ended its goroutine.
+func (r *runner[T]) exited(ctx context.Context, d *settlement.Delivery) settlement.Said {
+	return r.backedOff(d, r.panicked(ctx, settlement.ErrExited))
 }
 
 // backedOff turns a plain retry under a Backoff into a retry later.

@@ -106,6 +106,10 @@ type LaneOptions struct {
 	Logger       *slog.Logger
 	Policy       core.Policy
 	Handle       Handler
+	// Exited says what it means that Handle has ended its goroutine with
+	// runtime.Goexit; it runs on the worker that takes over. nil = a retry with
+	// CausePanic and ErrExited.
+	Exited Handler
 
 	// Retry gives the destination of copies for one delivery; it is called only
 	// where Policy.RetryTo is set by a function, otherwise To is used. A

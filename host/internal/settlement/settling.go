@@ -23,6 +23,8 @@ type settlement struct {
 	over  bool    // its plan is carried out, but for the row of its delivery
 	stray bool    // a copy of a former run: it is no delivery of this lane
 
+	handling bool // its handler runs
+
 	generation, id uint64 // of the delivery, for the log
 
 	d      Delivery
@@ -75,16 +77,6 @@ func newSettlement(l *Lane) *settlement {
 	s := &settlement{l: l}
 	s.wait.alarm.ring = s.ring
 	return s
-}
-
-// serve is the worker: it begins one delivery after the other.
-func (l *Lane) serve() {
-	s := l.spare.Get().(*settlement)
-	for l.next(s) {
-		if left := s.begin(); left {
-			s = l.spare.Get().(*settlement)
-		}
-	}
 }
 
 // next waits for a delivery and gives it to s; false says that the lane is
@@ -178,16 +170,28 @@ func (l *Lane) unhandled(f *flight) {
 func (s *settlement) begin() bool {
 	s.open()
 	if core.Admit(&s.l.o.Policy, &s.c) {
+		s.handling = true
 		s.said = s.l.o.Handle(s.l.handling, &s.d)
-		if s.l.cancelled.Load() && (s.said.Err != nil || s.said.Outcome.Kind != core.OutcomeAck) {
-			// What a handler says that a stop has cancelled is no verdict.
-			s.said = Said{}
-			s.l.mu.Lock()
-			s.l.parting.Cancelled++
-			s.l.parting.name(s.f)
-			s.l.mu.Unlock()
-		}
+		s.handling = false
+		s.unsay()
 	}
+	return s.goOn()
+}
+
+// unsay takes back what a handler has said that a stop has cancelled: it is no
+// verdict.
+func (s *settlement) unsay() {
+	if s.l.cancelled.Load() && (s.said.Err != nil || s.said.Outcome.Kind != core.OutcomeAck) {
+		s.said = Said{}
+		s.l.mu.Lock()
+		s.l.parting.Cancelled++
+		s.l.parting.name(s.f)
+		s.l.mu.Unlock()
+	}
+}
+
+// goOn goes on with what the handler has said, as begin.
+func (s *settlement) goOn() bool {
 	if s.said.Forward != nil {
 		s.forward()
 		return true
