@@ -72,24 +72,47 @@ func TestDemoOnATerminal(t *testing.T) {
 }
 
 // A signal ends the demo early, with the status of a signal and nothing left.
+// What was read before is handled and adds up; after a second signal there is no
+// balance.
 func TestDemoInterrupted(t *testing.T) {
-	cmd := command(t, "demo", "--pace", "1s", "--log-level", "debug")
-	var errs log
-	cmd.Stdout, cmd.Stderr = io.Discard, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for _, tt := range []struct {
+		name  string
+		again bool
+	}{{"once", false}, {"twice", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := command(t, "demo", "--pace", "20ms", "--log-level", "debug")
+			var out, errs log
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// Copies that wait keep a stop that is not forced from ending at once.
+			out.says(t, "retried later")
+			signal := func() {
+				if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+					t.Fatal(err)
+				}
+			}
+			signal()
+			if tt.again {
+				errs.says(t, "the next signal ends at once")
+				signal()
+			}
+			started := time.Now()
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != 130 {
+				t.Errorf("got status %d, want 130:\n%s", got, errs.String())
+			}
+			if took := time.Since(started); took > 5*time.Second {
+				t.Errorf("it took %v to end", took)
+			}
+			if !strings.Contains(errs.String(), "longshore: interrupted by SIGINT\n") || strings.Contains(out.String(), "WRONG") {
+				t.Errorf("got:\n%s\n%s", out.String(), errs.String())
+			}
+			if got := strings.Contains(out.String(), "Everything adds up"); got == tt.again {
+				t.Errorf("got a balance: %t, want %t:\n%s", got, !tt.again, out.String())
+			}
+			gonePlugins(t, errs.String())
+		})
 	}
-	errs.says(t, "host serves")
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	started := time.Now()
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != 130 {
-		t.Errorf("got status %d, want 130:\n%s", got, errs.String())
-	}
-	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("it took %v to end", took)
-	}
-	gonePlugins(t, errs.String())
 }

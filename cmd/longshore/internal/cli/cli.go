@@ -63,7 +63,8 @@ commands, and a retry policy for each subscription.
 ` + exitStatuses,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
+		Version:       thisBuild().String(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -74,6 +75,8 @@ commands, and a retry policy for each subscription.
 	}
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", defaultLogLevel, "least level that is logged: debug, info, warn or error")
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "form of the log on standard error: text or json")
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version, as longshore version does") // without a letter of its own
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{command: cmd.CommandPath(), err: err}
 	})

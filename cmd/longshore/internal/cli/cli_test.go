@@ -49,18 +49,22 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"unknown command", []string{"rnu", "x.yaml"}, `unknown command "rnu" for "longshore"`},
+		{"unknown command", []string{"rnu", "x.yaml"}, `unknown command "rnu" for "longshore": did you mean run?; longshore --help says what there is`},
+		{"unknown command like none", []string{"frobnicate"}, `unknown command "frobnicate" for "longshore"; longshore --help says what there is`},
+		{"swapped letters", []string{"explian", "x.yaml"}, "did you mean explain?"},
+		{"an argument too many", []string{"version", "1"}, `longshore version takes no argument, not even "1"`},
 		{"unknown flag", []string{"run", "--drain", "1s", "x.yaml"}, "unknown flag: --drain; longshore run --help says what there is"},
-		{"no file", []string{"run"}, "accepts 1 arg(s), received 0"},
-		{"two files", []string{"explain", "a.yaml", "b.yaml"}, "accepts 1 arg(s), received 2"},
+		{"no file", []string{"run"}, "FILE is missing; longshore run --help says what there is"},
+		{"two files", []string{"explain", "a.yaml", "b.yaml"}, "there is one FILE, and 2 arguments"},
 		{"output form", []string{"explain", "-o", "xml", "a.yaml"}, `--output cannot be "xml": use text, json or markdown`},
 		{"brief JSON", []string{"explain", "--brief", "-o", "json", "a.yaml"}, "--brief is for --output text"},
 		{"log level", []string{"version", "--log-level", "loud"}, `--log-level cannot be "loud": use debug, info, warn or error`},
 		{"log format", []string{"version", "--log-format", "xml"}, `--log-format cannot be "xml": use text or json`},
-		{"duration", []string{"run", "--drain-limit", "5", "x.yaml"}, "--drain-limit"},
+		{"duration", []string{"run", "--drain-limit", "5", "x.yaml"}, `invalid argument "5" for "--drain-limit" flag: write it like 5s or 1m30s`},
+		{"no plugin name", []string{"plugin", "describe"}, "NAME is missing"},
 		{"negative duration", []string{"run", "--drain-limit", "-5s", "x.yaml"}, "use 0 for no limit"},
 		{"negative pace", []string{"demo", "--pace", "-5s"}, "use 0 for as fast as it goes"},
-		{"unknown plugin command", []string{"plugin", "install"}, `unknown command "install"`},
+		{"unknown plugin command", []string{"plugin", "install"}, `unknown command "install" for "longshore plugin"`},
 		{"missing file", []string{"run", "no-such-file.yaml"}, "read service file: open no-such-file.yaml: no such file or directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,8 +111,12 @@ func TestVersion(t *testing.T) {
 	if b.Version == "" || b.Go == "" || b.Platform == "" || b.Protocol != 1 {
 		t.Errorf("got %+v, want all of it", b)
 	}
-	if _, out, _ = call(t, "version"); !strings.HasPrefix(out, "longshore "+b.Version) {
+	_, out, _ = call(t, "version")
+	if !strings.HasPrefix(out, "longshore "+b.Version) {
 		t.Errorf("got %q, want the version first", out)
+	}
+	if status, flag, _ := call(t, "--version"); status != ExitOK || flag != out {
+		t.Errorf("got status %d and %q, want what the command says", status, flag)
 	}
 }
 
@@ -127,5 +135,28 @@ func TestBuiltFrom(t *testing.T) {
 	}
 	if got := builtFrom(nil); got.Version != "(devel)" {
 		t.Errorf("got %+v without build information", got)
+	}
+}
+
+// What is printed and cannot be written is no usage error.
+func TestUnwritableOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("no full device here: %v", err)
+	}
+	defer func() { _ = full.Close() }()
+	for _, args := range [][]string{{"version"}, {"version", "-o", "json"}, {"plugin", "list", "-o", "json"}} {
+		var errs bytes.Buffer
+		a := &App{Args: args, Out: full, Err: &errs, Environ: os.Environ(), Lookup: os.LookupEnv}
+		if status := a.Main(); status != ExitInternal || !strings.Contains(errs.String(), "write output: ") {
+			t.Errorf("%v: got status %d and %q, want %d", args, status, errs.String(), ExitInternal)
+		}
+	}
+}
+
+func TestPluginThatIsNotThere(t *testing.T) {
+	status, _, errs := call(t, "plugin", "describe", "no-such-transport")
+	if status != ExitStart || !strings.Contains(errs, "longshore plugin list shows what is installed") {
+		t.Errorf("got status %d and %q", status, errs)
 	}
 }

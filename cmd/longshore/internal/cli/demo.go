@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,8 +24,10 @@ func (a *App) demoCommand() *cobra.Command {
 		Long: `Runs a small service in this process: lines about airports go through the pipe
 plugin, a process of its own, to a handler that forwards most of them, retries
 some, drops some, and panics on some. Before, it prints what must become of each
-outcome; after, a balance that must add up: if it does not, the exit status is 1.`,
-		Args: cobra.NoArgs,
+outcome; after, a balance that must add up: if it does not, the exit status is 1.
+SIGINT ends the lines early, with a balance of those before it; a second one ends
+at once, without.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if pace < 0 {
 				return &usageError{cmd.CommandPath(), fmt.Errorf("--pace cannot be %v: use 0 for as fast as it goes, or more", pace)}
@@ -35,13 +38,16 @@ outcome; after, a balance that must add up: if it does not, the exit status is 1
 			}
 			ctx, caught, release := catchSignals(cmd.Context(), log)
 			defer release()
-			err = demo.Run(ctx, demo.Options{Out: a.Out, Style: a.Style, Live: a.Live, Pace: pace, Log: log})
-			if ctx.Err() != nil {
+			err = demo.Run(ctx, demo.Options{
+				Out: a.Out, Style: a.Style, Live: a.Live, Pace: pace, Log: log, Abort: caught.again,
+			})
+			var wrong *demo.BalanceError
+			if ctx.Err() != nil && !errors.As(err, &wrong) {
 				return &interruptedError{caught.last}
 			}
 			return err
 		},
 	}
-	cmd.Flags().DurationVar(&pace, "pace", defaultPace, "pause between two lines")
+	durationFlag(cmd, &pace, "pace", defaultPace, "pause between two lines")
 	return cmd
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/longshore-go/longshore/cmd/longshore/internal/config"
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/process"
@@ -17,7 +19,7 @@ import (
 // The exit statuses, as the help text documents them.
 const (
 	ExitOK        = 0
-	ExitInternal  = 1 // a defect, or something that has no status of its own
+	ExitInternal  = 1 // a defect, an output that cannot be written, or what has no status of its own
 	ExitUsage     = 2 // wrong arguments, or an error in the service file
 	ExitStart     = 3 // the start was refused: nothing was delivered
 	ExitEndpoint  = 4 // an endpoint was lost for good, a closed standard output included
@@ -29,7 +31,7 @@ const (
 // exitStatuses is the part of the help text about them.
 const exitStatuses = `Exit status:
   0    done; a stop by SIGINT or SIGTERM that waited for all work included
-  1    internal error
+  1    internal error, or the output cannot be written
   2    wrong arguments, or an error in the service file
   3    the start was refused; nothing was delivered
   4    an endpoint was lost, for instance the reader of standard output is gone
@@ -52,7 +54,12 @@ func (e *usageError) Unwrap() error { return e.err }
 // interruptedError says that a signal ended a command before it was done.
 type interruptedError struct{ signal os.Signal }
 
-func (e *interruptedError) Error() string { return "interrupted by " + e.signal.String() }
+func (e *interruptedError) Error() string {
+	if s, ok := e.signal.(syscall.Signal); ok {
+		return "interrupted by " + unix.SignalName(s)
+	}
+	return "interrupted"
+}
 
 // status returns the exit status for what a command returned.
 func status(err error) int {
@@ -85,7 +92,7 @@ func status(err error) int {
 		return ExitAbandoned
 	case errors.As(err, &refused), errors.As(err, &plugin):
 		return ExitStart
-	case errors.As(err, &unreadable):
+	case errors.As(err, &unreadable) && unreadable.Op != "write": // the service file
 		return ExitUsage
 	case errors.Is(err, context.Canceled):
 		return exitSignal + int(syscall.SIGINT)

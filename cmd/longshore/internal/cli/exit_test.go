@@ -26,6 +26,7 @@ func TestStatus(t *testing.T) {
 		{"arguments", &usageError{"longshore", errors.New("x")}, 2},
 		{"service file", &config.Error{}, 2},
 		{"unreadable service file", fmt.Errorf("read: %w", &os.PathError{Op: "open", Path: "x", Err: syscall.EACCES}), 2},
+		{"unwritable output", fmt.Errorf("write output: %w", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}), 1},
 		{"start", &host.StartError{}, 3},
 		{"start for a file that is not there", &host.StartError{Findings: []host.Finding{{Err: &os.PathError{Err: syscall.ENOENT}}}}, 3},
 		{"plugin", &process.StartError{}, 3},

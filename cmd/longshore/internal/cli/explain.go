@@ -31,7 +31,7 @@ and what is kept, doubled or lost if a process ends after each step. Plugins are
 started to ask them what they can do; nothing is connected and no command runs.
 
 ` + exitStatuses,
-		Args: cobra.ExactArgs(1),
+		Args: exactlyOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			log, err := a.quietLogger(cmd)
 			if err != nil {

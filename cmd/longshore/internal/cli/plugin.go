@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -19,7 +20,7 @@ func (a *App) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Shows which transports are installed and what they can do",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -45,7 +46,7 @@ func (a *App) pluginListCommand() *cobra.Command {
 		Long: `Lists the files longshore-transport-<name> in the folders that are searched:
 $LONGSHORE_PLUGIN_DIR, the folder of this program, $XDG_DATA_HOME/longshore/plugins
 (~/.local/share/longshore/plugins) and PATH, in this order. None of them is run.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			found := []installed{}
 			for _, p := range process.List() {
@@ -91,7 +92,7 @@ func (a *App) pluginDescribeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe NAME",
 		Short: "Starts a transport and shows what it can do and which settings it has",
-		Args:  cobra.ExactArgs(1),
+		Args:  exactlyOne("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			log, err := a.quietLogger(cmd)
 			if err != nil {
@@ -112,6 +113,10 @@ func (a *App) describe(ctx context.Context, o process.Options, output string) er
 	p, err := process.Start(ctx, 1, o)
 	if ctx.Err() != nil && p == nil {
 		return &interruptedError{caught.last}
+	}
+	var missing *process.StartError
+	if errors.As(err, &missing) && missing.Stage == process.StageLocate && o.Path == "" {
+		return fmt.Errorf("%w; longshore plugin list shows what is installed", err)
 	}
 	if err != nil {
 		return err

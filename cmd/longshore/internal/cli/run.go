@@ -43,7 +43,7 @@ LONGSHORE_HEADER_<NAME> for each header. Its exit status decides: 0 ack, 75 retr
 
 ` + exitStatuses,
 		Example: "  producer | longshore run service.yaml | consumer",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactlyOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if drain < 0 {
 				return &usageError{cmd.CommandPath(), fmt.Errorf("--drain-limit cannot be %v: use 0 for no limit, or more", drain)}
@@ -55,7 +55,7 @@ LONGSHORE_HEADER_<NAME> for each header. Its exit status decides: 0 ack, 75 retr
 			return a.run(cmd.Context(), args[0], opts)
 		},
 	}
-	cmd.Flags().DurationVar(&drain, "drain-limit", 0, "longest time that a stop waits for work and waiting copies; 0: no limit")
+	durationFlag(cmd, &drain, "drain-limit", 0, "longest time that a stop waits for work and waiting copies; 0: no limit")
 	cmd.Flags().BoolVar(&stayUp, "stay-up", false, "keep running when all that is read has ended")
 	return cmd
 }

@@ -30,19 +30,26 @@ func (a *App) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Prints the version, and the plugin protocol that it speaks",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			info, _ := debug.ReadBuildInfo()
-			b := builtFrom(info)
+			b := thisBuild()
 			if output == "json" {
 				return writeJSON(a.Out, b)
 			}
-			_, err := fmt.Fprintln(a.Out, b)
-			return err
+			if _, err := fmt.Fprintln(a.Out, b); err != nil {
+				return fmt.Errorf("write output: %w", err)
+			}
+			return nil
 		},
 	}
 	outputFlag(cmd, &output, "text", "json")
 	return cmd
+}
+
+// thisBuild is this program.
+func thisBuild() build {
+	info, _ := debug.ReadBuildInfo()
+	return builtFrom(info)
 }
 
 // builtFrom reads what the Go toolchain recorded.

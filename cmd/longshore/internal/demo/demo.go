@@ -27,9 +27,10 @@ import (
 type Options struct {
 	Out   io.Writer
 	Style term.Style
-	Live  bool          // Out is a terminal: progress is shown in place
-	Pace  time.Duration // pause between two lines
-	Log   *slog.Logger  // gets all that the hosts log at level debug; otherwise the demo shows a part of it
+	Live  bool            // Out is a terminal: progress is shown in place
+	Pace  time.Duration   // pause between two lines
+	Abort <-chan struct{} // closed to end at once; nil = never
+	Log   *slog.Logger    // gets all that the hosts log at level debug; otherwise the demo shows a part of it
 }
 
 // The keys of the demo's pipes.
@@ -42,8 +43,12 @@ const (
 // maxAttempts is how often a line is tried.
 const maxAttempts = 3
 
-// Run shows the demo until it is done or ctx ends. Its error says what did not
-// add up, or why a stage ended.
+// ErrCutOff says that the demo was ended at once: there is no balance then.
+var ErrCutOff = errors.New("the demo was cut off; what was under way is in no balance")
+
+// Run shows the demo until it is done. When ctx ends it feeds no more lines, and
+// those that are fed are handled to their end. Its error says what did not add
+// up, or why a stage ended.
 func Run(ctx context.Context, o Options) error {
 	lines := feed()
 	pipes, err := newPipes()
@@ -61,28 +66,44 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s.opening(tables)
 
-	ctx, cancel := context.WithCancel(ctx)
+	feeding, stop := context.WithCancel(ctx)
+	defer stop()
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stopped := s.follow()
 	ended := make(chan error, 3)
 	go func() {
-		err := write(ctx, pipes.feedOut, lines, o.Pace, s)
+		err := write(feeding, pipes.feedOut, lines, o.Pace, s)
 		ended <- errors.Join(err, pipes.feedOut.Close()) // the end of the input
 	}()
 	go func() {
-		err := first.host.Run(ctx)
+		err := first.host.Run(running)
 		pipes.closeBetween() // the end of the first stage is the end of the second one's input
 		ended <- err
 	}()
-	go func() { ended <- second.host.Run(ctx) }()
+	go func() { ended <- second.host.Run(running) }()
 	var errs []error
-	for range cap(ended) {
-		if err := <-ended; err != nil {
-			errs = append(errs, err)
-			cancel()
+	abort := o.Abort
+	for left := cap(ended); left > 0; {
+		select {
+		case err := <-ended:
+			left--
+			if err != nil {
+				errs = append(errs, err)
+				stop()
+				cancel()
+			}
+		case <-abort:
+			abort = nil
+			stop()
+			first.host.Abort()
+			second.host.Abort()
 		}
 	}
 	stopped()
+	if o.Abort != nil && abort == nil {
+		return ErrCutOff
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("run the demo: %w", err)
 	}
