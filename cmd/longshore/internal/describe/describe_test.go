@@ -25,7 +25,7 @@ type settingsOfTest struct {
 	Wait    core.Duration      `json:"wait" doc:"longest wait" default:"5s" min:"1ms"`
 	Mode    string             `json:"mode" doc:"how" enum:"fast,safe" default:"safe"`
 	Plain   bool               `json:"plain" doc:"no TLS"`
-	Names   []string           `json:"names" doc:"who"`
+	Names   []string           `json:"names" doc:"who" max:"5"`
 	TLS     tlsOfTest          `json:"tls" doc:"how it is secured"`
 	Queues  map[string]ofQueue `json:"queues" doc:"by name"`
 	Peers   []ofQueue          `json:"peers" doc:"in order"`

@@ -14,6 +14,7 @@ type setting struct {
 	name     string // with the names around it: tls.ca_file, topics[].name
 	kind     string
 	required bool
+	bounds   string // "" = none
 	fallback string // "" = none
 	doc      string
 }
@@ -26,6 +27,14 @@ type shape struct {
 	Enum        []any           `json:"enum"`
 	Pattern     string          `json:"pattern"`
 	Secret      bool            `json:"x-longshore-secret"`
+	Minimum     *json.Number    `json:"minimum"`
+	Maximum     *json.Number    `json:"maximum"`
+	MinTime     string          `json:"x-longshore-min"`
+	MaxTime     string          `json:"x-longshore-max"`
+	MinLength   *json.Number    `json:"minLength"`
+	MaxLength   *json.Number    `json:"maxLength"`
+	MinItems    *json.Number    `json:"minItems"`
+	MaxItems    *json.Number    `json:"maxItems"`
 	Properties  json.RawMessage `json:"properties"`
 	Required    []string        `json:"required"`
 	Items       *shape          `json:"items"`
@@ -55,7 +64,8 @@ func (s *shape) settings(prefix string) []setting {
 		}
 		p := all[name]
 		list = append(list, setting{
-			name: prefix + name, kind: p.kind(), required: required[name], fallback: p.fallback(), doc: p.Description,
+			name: prefix + name, kind: p.kind(), bounds: p.bounds(), required: required[name], fallback: p.fallback(),
+			doc: p.Description,
 		})
 		list = append(list, p.within(prefix+name)...)
 	}
@@ -102,6 +112,27 @@ func (s *shape) kind() string {
 		return "map"
 	}
 	return kind
+}
+
+// bounds says what the least and the most is, of texts and lists in their size.
+func (s *shape) bounds() string {
+	var parts []string
+	for _, b := range []struct {
+		word, time, unit string
+		n                *json.Number
+	}{
+		{"min", s.MinTime, "", s.Minimum}, {"max", s.MaxTime, "", s.Maximum},
+		{"min", "", " characters", s.MinLength}, {"max", "", " characters", s.MaxLength},
+		{"min", "", " entries", s.MinItems}, {"max", "", " entries", s.MaxItems},
+	} {
+		switch {
+		case b.time != "":
+			parts = append(parts, b.word+" "+b.time)
+		case b.n != nil:
+			parts = append(parts, b.word+" "+b.n.String()+b.unit)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // fallback is the default as one would write it.

@@ -156,6 +156,9 @@ func writeSettings(b *strings.Builder, heading string, schema json.RawMessage) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.StripEscape)
 	for _, s := range list {
 		about := s.kind
+		if s.bounds != "" {
+			about += ", " + s.bounds
+		}
 		switch {
 		case s.required:
 			about += ", required"
