@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -63,14 +64,21 @@ func (c *computed) route(d *settlement.Delivery) (route core.Route, err error) {
 	return route, err
 }
 
-// call calls the user's function; what it throws is an error.
+// call calls the user's function; what it throws is an error. The function has a
+// goroutine of its own, which it may end without harm to the lane's.
 func (c *computed) call(d *settlement.Delivery) (to core.Destination, err error) {
-	defer func() {
-		if thrown := recover(); thrown != nil {
-			err = fmt.Errorf("RetryToFunc: %w", &PanicError{Value: thrown})
-		}
+	err = errors.New("RetryToFunc ended its goroutine with runtime.Goexit")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if thrown := recover(); thrown != nil {
+				err = fmt.Errorf("RetryToFunc: %w", &PanicError{Value: thrown})
+			}
+		}()
+		to, err = c.s.rules().retryFunc(d.Message, d.Number)
 	}()
-	to, err = c.s.rules().retryFunc(d.Message, d.Number)
+	<-done
 	if err == nil && to.Name == "" {
 		err = fmt.Errorf("RetryToFunc named no destination")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 )
 
@@ -59,5 +60,60 @@ func TestHandlerEndsItsGoroutineFailingFast(t *testing.T) {
 	}
 	if got := panicked.Error(); !strings.HasPrefix(got, "handler ended its goroutine with runtime.Goexit") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// fuse is a payload whose decoding panics, or ends its goroutine.
+type fuse struct{}
+
+func (*fuse) UnmarshalJSON(b []byte) error {
+	if string(b) == "1" {
+		panic("short circuit")
+	}
+	runtime.Goexit()
+	return nil
+}
+
+// What a payload's own decoding throws is a panic as well, and the message
+// cannot end the process.
+func TestDecodingThatPanics(t *testing.T) {
+	q := newQueues()
+	q.put("orders", "1", "2")
+	q.end("orders")
+	s := newService()
+	in := attach(s.Host, "in", q)
+	host.Handle(in.Subscription("orders"), func(context.Context, *host.Message[fuse]) error { return nil },
+		host.OnPanic(host.AsDrop))
+	s.run(t)
+	if err := s.result(t); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"reject 1", "reject 2"}, q.verdicts("orders")); d != "" {
+		t.Errorf("verdicts (-want +got):\n%s", d)
+	}
+	if lines := s.log.lines("code=L-PAN", `panic="short circuit"`); len(lines) != 1 {
+		t.Errorf("lines %v", lines)
+	}
+}
+
+// A RetryToFunc that ends its goroutine has named no destination.
+func TestRetryToFuncEndsItsGoroutine(t *testing.T) {
+	q := newQueues()
+	q.put("orders", "1", "2")
+	q.end("orders")
+	s := newService()
+	in := attach(s.Host, "in", q)
+	host.Handle(in.Subscription("orders"),
+		func(context.Context, *host.Message[[]byte]) error { return errors.New("not yet") },
+		host.MaxAttempts(3), host.RetryToFunc(func(core.Message, uint64) (core.Destination, error) {
+			runtime.Goexit()
+			return core.Destination{}, nil
+		}))
+	s.run(t)
+	if err := s.result(t); err != nil {
+		t.Fatal(err)
+	}
+	if lines := s.log.lines("RetryToFunc ended its goroutine with runtime.Goexit"); len(lines) != 2 {
+		t.Errorf("lines %v", lines)
 	}
 }

@@ -40,10 +40,13 @@ func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
 		return
 	}
 	set, found := resolve(rules)
-	if f == nil && set.forward.IsZero() {
+	if _, forwards := set.given["Forward"]; f == nil && !forwards {
 		found = append(found, Finding{
 			Option: "Handle", Message: "has no handler", Fix: "give a function, or the rule Forward", Places: places(at),
 		})
+	}
+	if c := uncarried[T](); c != nil {
+		found = append(found, Finding{Option: "Handle", Message: c.message, Fix: c.fix, Places: places(at)})
 	}
 	for _, c := range found {
 		c.Endpoint, c.Subscription = s.endpoint.name, s.name
@@ -101,11 +104,6 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settleme
 	if !ok {
 		m = new(Message[T])
 	}
-	if err := decode(&d.Message, &m.Value); err != nil {
-		return r.backedOff(d, settlement.Said{
-			Outcome: r.rules.undecodable.outcome(core.CauseUndecodable), Err: err,
-		})
-	}
 	m.delivery = d
 	said := r.call(ctx, m)
 	// Only what came to an end in order is used again: after a panic the message
@@ -117,7 +115,8 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settleme
 	return r.backedOff(d, said)
 }
 
-// call runs the handler and reads what it said.
+// call decodes the message, runs the handler and reads what it said. Decoding
+// may be code of the user's as well.
 func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Said) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
@@ -125,6 +124,10 @@ func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Sa
 			said.Stack = string(debug.Stack())
 		}
 	}()
+	if err := decode(&m.delivery.Message, &m.Value); err != nil {
+		said.Outcome, said.Err = r.rules.undecodable.outcome(core.CauseUndecodable), err
+		return said
+	}
 	if r.handler != nil {
 		run := ctx
 		if r.rules.timeout > 0 {
@@ -150,7 +153,9 @@ func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Sa
 
 // panicked is what it means that the handler has thrown something.
 func (r *runner[T]) panicked(ctx context.Context, thrown any) settlement.Said {
-	said := settlement.Said{Outcome: r.rules.panics.outcome(core.CausePanic), Err: &PanicError{Value: thrown}}
+	said := settlement.Said{
+		Outcome: r.rules.panics.outcome(core.CausePanic), Err: &PanicError{Value: thrown}, Thrown: fmt.Sprint(thrown),
+	}
 	if ctx.Err() != nil {
 		said.Outcome.Kind = core.OutcomeLeave
 	}

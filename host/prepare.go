@@ -22,6 +22,9 @@ import (
 // returns.
 func (r *run) prepare(ctx context.Context) []Finding {
 	found := append([]Finding(nil), r.host.found...)
+	if len(r.host.endpoints) == 0 && len(found) == 0 {
+		return []Finding{{Option: "Endpoint", Message: "nothing is attached", Fix: "call Host.Endpoint before Run"}}
+	}
 	found = append(found, r.assemble()...)
 	found = append(found, r.each(func(a *attached) []Finding { return a.begin(ctx) })...)
 	found = append(found, r.usages()...)

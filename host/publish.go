@@ -27,10 +27,13 @@ type Publisher[T any] struct {
 }
 
 // To returns a publisher to d. It is called before Run, so that the start can
-// check the destination.
+// check the destination; after Run was called it panics.
 func To[T any](h *Host, d core.Destination) *Publisher[T] {
 	h.registering("To")
 	at := caller()
+	if c := uncarried[T](); c != nil {
+		h.complain(Finding{Endpoint: d.Endpoint, Option: "To", Message: c.message, Fix: c.fix, Places: places(at)})
+	}
 	h.publishers = append(h.publishers, publisherUse{to: d, place: at})
 	return &Publisher[T]{host: h, to: d}
 }
@@ -84,7 +87,8 @@ func WithHeader(name, value string) SendOption {
 func WithContentType(t string) SendOption { return func(s *send) { s.contentType = t } }
 
 // WithDedupID names the message, so that one sent again under the same id
-// arrives once where the transport can tell.
+// arrives once where the destination drops doubles (core.Publishing.Dedups, see
+// longshore plugin describe). Elsewhere the id has no effect.
 func WithDedupID(id string) SendOption { return func(s *send) { s.dedupID = id } }
 
 // WithDelay asks the transport to deliver after d. It is refused where the
@@ -132,9 +136,28 @@ func (p *Publisher[T]) publish(ctx context.Context, v T, s *send) (frame.Receipt
 	}
 	r := p.host.run.Load()
 	if r == nil {
-		return frame.Receipt{}, false, ErrEndpointDown
+		return frame.Receipt{}, false, p.host.notServing()
 	}
 	return r.publish(ctx, p.to, out)
+}
+
+// notRunError is [ErrEndpointDown] of a host whose Run was not called yet.
+type notRunError struct{}
+
+func (notRunError) Error() string {
+	return "the host does not run yet; call Publish while Run runs"
+}
+
+func (notRunError) Unwrap() error { return ErrEndpointDown }
+
+// notServing says why a host that does not serve publishes nothing.
+func (h *Host) notServing() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ran {
+		return notRunError{}
+	}
+	return ErrEndpointDown
 }
 
 // withHeaders returns a list of its own of what a publish sends.
@@ -155,10 +178,11 @@ func (r *run) publish(ctx context.Context, to core.Destination, out frame.Outgoi
 		return frame.Receipt{}, false, ErrEndpointDown
 	}
 	if limit := a.delayLimit(to.Name); out.DeliverAfter > 0 && (limit == 0 || out.DeliverAfter >= limit) {
-		return frame.Receipt{}, false, &core.Fault{
-			Code:    core.FaultUnsupported,
-			Message: fmt.Sprintf("a delay of %v is not below the destination's limit of %v", out.DeliverAfter, limit),
+		f := &core.Fault{Code: core.FaultUnsupported, Message: "it cannot delay; leave WithDelay out"}
+		if limit > 0 {
+			f.Message = fmt.Sprintf("a delay of %v is not below the destination's limit of %v; ask for less", out.DeliverAfter, limit)
 		}
+		return frame.Receipt{}, false, f
 	}
 	receipt, err := a.outbox.Publish(ctx, out)
 	switch {

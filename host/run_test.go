@@ -363,7 +363,7 @@ func TestHostWithoutSubscriptionsStays(t *testing.T) {
 	q := newQueues()
 	s := newService()
 	p := host.To[parcel](s.Host, attach(s.Host, "out", q).To("orders"))
-	if _, err := p.Publish(t.Context(), parcel{7}); !errors.Is(err, host.ErrEndpointDown) {
+	if _, err := p.Publish(t.Context(), parcel{7}); !errors.Is(err, host.ErrEndpointDown) || !strings.Contains(err.Error(), "while Run runs") {
 		t.Errorf("before Run: got %v, want ErrEndpointDown", err)
 	}
 	s.serve(t)
@@ -416,8 +416,9 @@ func TestPublishErrors(t *testing.T) {
 	if r, err := p.Publish(t.Context(), []byte("unread")); err != nil || !r.Unrouted || string(r.Position) != "7" {
 		t.Errorf("unread: got %v, %v", r, err)
 	}
-	if _, err := p.Publish(t.Context(), []byte("x"), host.WithDelay(time.Second)); err == nil {
-		t.Error("a delay was taken by a destination that has none")
+	_, err := p.Publish(t.Context(), []byte("x"), host.WithDelay(time.Second))
+	if err == nil || !strings.Contains(err.Error(), "cannot delay; leave WithDelay out") {
+		t.Errorf("a delay at a destination that has none: got %v", err)
 	}
 	s.Crash("out")
 	eventually(t, "a publish to an endpoint that is down fails at once", func() bool {

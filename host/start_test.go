@@ -407,15 +407,25 @@ func TestRegistrationsThatClash(t *testing.T) {
 	host.Handle(in.Subscription("orders"), acks)
 	host.Handle(in.Subscription(""), acks)
 	host.Handle[[]byte](in.Subscription("nothing"), nil)
+	host.Handle[[]byte](in.Subscription("nowhere"), nil, host.Forward(core.Destination{}))
+	host.Handle(in.Subscription("signals"), func(context.Context, *host.Message[chan int]) error { return nil })
+	host.To[func()](s.Host, in.To("calls"))
 	host.Handle(in.Subscription("small", host.Window(-1, 0)), acks)
 	s.Endpoint("", host.Plugin{InProcess: newQueues()}, nil)
 	s.Endpoint("nameless", host.Plugin{}, nil)
 	e := startError(t, s)
 	want := []string{
-		": Endpoint", ": Plugin.Name", ": Subscription",
-		"nothing: Handle", "orders: Handle", "orders: Subscription", "small: Window",
+		": Endpoint", ": Plugin.Name", ": Subscription", ": To",
+		"nothing: Handle", "nowhere: Forward", "orders: Handle", "orders: Subscription", "signals: Handle", "small: Window",
 	}
 	if diff := cmp.Diff(want, options(e)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s\n%v", diff, e)
+	}
+}
+
+func TestNothingIsAttached(t *testing.T) {
+	e := startError(t, newService())
+	if want := "start host: host: Endpoint: nothing is attached; call Host.Endpoint before Run"; e.Error() != want {
+		t.Errorf("got %v, want %s", e, want)
 	}
 }

@@ -28,6 +28,7 @@ func (r *run) stop(cause error) error {
 	r.log.Info("host stops", "limit", r.opts.drainLimit)
 	ctx, cancel := r.drainContext()
 	defer cancel()
+	told := r.tellWaits()
 	var lost abandoned
 	for _, s := range r.subs {
 		s.lane.StopIntake()
@@ -42,6 +43,7 @@ func (r *run) stop(cause error) error {
 		}
 		return nil
 	})
+	told()
 	r.close(ctx)
 	err := errors.Join(cause, lost.err())
 	if err != nil {

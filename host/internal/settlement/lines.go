@@ -62,7 +62,7 @@ func (s *settlement) words() (string, []any) {
 	case core.LogError:
 		return "handler returned an error", append(attempt, "outcome", s.c.Outcome.Kind.String(), "error", s.said.Err)
 	case core.LogPanic:
-		return "handler panicked", append(attempt, "panic", s.said.Err, "stack", s.said.Stack)
+		return "handler panicked", append(attempt, "panic", s.thrown(), "stack", s.said.Stack)
 	case core.LogDecode:
 		return "message cannot be decoded", append(attempt, "outcome", s.c.Outcome.Kind.String(), "error", s.said.Err)
 	case core.LogFailFast:
@@ -92,6 +92,14 @@ func (s *settlement) words() (string, []any) {
 	default:
 		return s.step.Code.String(), attempt
 	}
+}
+
+// thrown is what a handler has thrown.
+func (s *settlement) thrown() any {
+	if s.said.Thrown != "" {
+		return s.said.Thrown
+	}
+	return s.said.Err
 }
 
 // double says that a kept delivery was not acked after its copy went out.

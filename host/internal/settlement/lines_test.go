@@ -150,6 +150,13 @@ func TestLinesOfCauses(t *testing.T) { // D6, D27
 			Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CausePanic}, Err: errors.New("nil map"), Stack: "goroutine 1"}, "L-PAN",
 			map[string]any{"level": "ERROR", "panic": "nil map", "stack": "goroutine 1", "attempt": 1.0},
 		},
+		"panic, what was thrown": {
+			Said{
+				Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CausePanic},
+				Err:     errors.New("handler panicked: nil map"), Thrown: "nil map", Stack: "goroutine 1",
+			}, "L-PAN",
+			map[string]any{"level": "ERROR", "msg": "handler panicked", "panic": "nil map", "attempt": 1.0},
+		},
 		"undecodable": {
 			Said{Outcome: core.Outcome{Kind: core.OutcomeDrop, Cause: core.CauseUndecodable}, Err: errors.New("unexpected end")}, "L-DEC",
 			map[string]any{"level": "WARN", "error": "unexpected end", "attempt": 1.0, "outcome": "drop"},

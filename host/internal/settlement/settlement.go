@@ -38,6 +38,7 @@ type Said struct {
 	Outcome core.Outcome
 	Err     error  // the cause, for the log and the dead letter
 	Stack   string // of a panic
+	Thrown  string // by a panic, for the log; "" = Err says it
 	// Forward, when set, must be published before the outcome holds.
 	Forward *Forward
 }
