@@ -37,32 +37,8 @@ func Text(payload string) Message { return Message{Payload: []byte(payload)} }
 // Header returns the last header of that name, ignoring the case of letters,
 // and whether there is one.
 func (m Message) Header(name string) (string, bool) {
-	for i := len(m.Headers) - 1; i >= 0; i-- {
-		if equalFold(m.Headers[i].Name, name) {
-			return string(m.Headers[i].Value), true
-		}
-	}
-	return "", false
-}
-
-// equalFold compares ignoring the case of ASCII letters.
-func equalFold(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range len(a) {
-		if lower(a[i]) != lower(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
+	v, ok := m.Headers.Get(name)
+	return string(v), ok
 }
 
 // State is where a message is.

@@ -66,23 +66,7 @@ func (w *Waiting) restore(ctx context.Context, o RestoreOptions) (bool, error) {
 
 // hasRoom waits until another copy has room.
 func (w *Waiting) hasRoom(ctx context.Context) error {
-	for {
-		w.mu.Lock()
-		if w.room.messages < w.o.Messages && w.room.bytes < w.o.Bytes {
-			w.mu.Unlock()
-			return nil
-		}
-		if w.bell == nil {
-			w.bell = make(chan struct{})
-		}
-		bell := w.bell
-		w.mu.Unlock()
-		select {
-		case <-bell:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return w.until(ctx, func() bool { return w.room.messages < w.o.Messages && w.room.bytes < w.o.Bytes })
 }
 
 // adopt takes over one row: what is left of the plan that stored it, from the

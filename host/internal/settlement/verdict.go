@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-go/longshore/internal/frame"
 )
 
-// verdicts are the protocol's words for what plans decide.
+// verdictOf is the protocol's word for what a plan decides.
 func verdictOf(a core.Action) core.VerdictKind {
 	switch a {
 	case core.ActAck:

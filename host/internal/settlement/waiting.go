@@ -137,6 +137,27 @@ func (w *Waiting) ring() {
 	}
 }
 
+// until waits until ready, which is asked with w.mu held, says true.
+func (w *Waiting) until(ctx context.Context, ready func() bool) error {
+	for {
+		w.mu.Lock()
+		if ready() {
+			w.mu.Unlock()
+			return nil
+		}
+		if w.bell == nil {
+			w.bell = make(chan struct{})
+		}
+		bell := w.bell
+		w.mu.Unlock()
+		select {
+		case <-bell:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // enter lists a copy.
 func (w *Waiting) enter(s *settlement) {
 	w.mu.Lock()

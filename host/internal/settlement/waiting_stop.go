@@ -45,23 +45,7 @@ func (w *Waiting) sayLost() []WaitingCopies {
 
 // empty waits until no copy waits.
 func (w *Waiting) empty(ctx context.Context) error {
-	for {
-		w.mu.Lock()
-		if len(w.copies) == 0 {
-			w.mu.Unlock()
-			return nil
-		}
-		if w.bell == nil {
-			w.bell = make(chan struct{})
-		}
-		bell := w.bell
-		w.mu.Unlock()
-		select {
-		case <-bell:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return w.until(ctx, func() bool { return len(w.copies) == 0 })
 }
 
 // Close drops what waits and ends the clock's goroutine.
