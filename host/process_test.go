@@ -258,7 +258,8 @@ func TestStopOfARealPlugin(t *testing.T) {
 			b.must(t, err)
 			b.must(t, c.Signal(sig))
 			s.stop()
-			eventually(t, "the stop has begun", func() bool { return !s.Ready() })
+			// Until a subscription's intake has stopped its lane may begin another.
+			eventually(t, "all intake has stopped", func() bool { return len(s.log.lines("code=L-END")) == n })
 			close(release)
 			if err := s.result(t); err != nil {
 				t.Error(err)
