@@ -53,7 +53,7 @@ type markNode struct {
 }
 
 func (c *cumulative) powers() powers {
-	p := powers{releaser: c, stopper: c.inner.stopper}
+	p := powers{releaser: c, stopper: c.inner.stopper, misfit: c.inner.misfit}
 	if c.inner.seeker != nil {
 		p.seeker = c
 	}

@@ -5,6 +5,7 @@ package pluginapi
 import (
 	"container/heap"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,10 +14,6 @@ import (
 
 // DefaultMaxHeld is how many deliveries [Held] accepts at a time by default.
 const DefaultMaxHeld = 10_000
-
-// holdRetry is the wait before a requeue that the source did not take is tried
-// again.
-const holdRetry = time.Second
 
 // HeldCapabilities returns what a subscription whose deliveries have c can do
 // under [Held], for Inspect: a requeue at once becomes a delayed one. A hold of
@@ -30,7 +27,10 @@ func HeldCapabilities(c core.Capabilities) core.Capabilities {
 
 // Held turns the requeue at once of sub into a delayed one: the delivery stays
 // unsettled at the source and in the plugin until its delay is over, and is
-// handed back then, in the order of the due times. Verdicts are accepted, and
+// handed back then, in the order of the due times. The profiles of sub are the
+// source's own: those with RequeueNow become delayed, those that cannot be
+// handed back stay as they are, and one that says RequeueDelayed is a breach of
+// the contract when the subscription opens. Verdicts are accepted, and
 // their credit returns, as long as less than maxHeld are held (0 =
 // DefaultMaxHeld); those beyond it are held all the same and accepted as others
 // leave.
@@ -50,7 +50,7 @@ func Held(sub Subscription, maxHeld int) Subscription {
 		sub: sub, limit: maxHeld, inner: powersOf(sub),
 		turn:   make(chan struct{}, 1),
 		change: make(chan struct{}, 1),
-		scopes: make(map[any]string),
+		scopes: make(map[any]string), delayed: -1,
 	}
 }
 
@@ -64,7 +64,7 @@ type held struct {
 	change chan struct{} // the earliest due time has changed
 
 	mu       sync.Mutex
-	holds    []bool // profiles whose delays are held, the others delay by themselves
+	delayed  int // the first profile that delays by itself; -1 = none does
 	heap     holds
 	accepted int            // of those held
 	waiting  []*hold        // held and not accepted yet, oldest first
@@ -78,7 +78,7 @@ type held struct {
 }
 
 func (h *held) powers() powers {
-	p := powers{later: h, stopper: h.inner.stopper}
+	p := powers{later: h, stopper: h.inner.stopper, misfit: h.misfit}
 	if h.inner.seeker != nil {
 		p.seeker = h
 	}
@@ -95,16 +95,36 @@ func (h *held) acceptLater(accept func(ids []uint64)) { h.accept = accept }
 
 // Profiles are the inner ones with delayed requeues.
 func (h *held) Profiles() []core.Capabilities {
-	var out []core.Capabilities
-	var holds []bool
-	for _, c := range h.sub.Profiles() {
-		out = append(out, HeldCapabilities(c))
-		holds = append(holds, c.Requeue == core.RequeueNow)
+	inner := h.sub.Profiles()
+	out := make([]core.Capabilities, len(inner))
+	delayed := -1
+	for i, c := range inner {
+		out[i] = HeldCapabilities(c)
+		if c.Requeue == core.RequeueDelayed && delayed < 0 {
+			delayed = i
+		}
 	}
 	h.mu.Lock()
-	h.holds = holds
+	h.delayed = delayed
 	h.mu.Unlock()
 	return out
+}
+
+// misfit is the breach of an inner profile that delays by itself: Held could not
+// tell whose delay it is, and the usual reason is a source that announces what
+// Held makes of it and cannot delay.
+func (h *held) misfit(where string) *core.Fault {
+	h.mu.Lock()
+	i := h.delayed
+	h.mu.Unlock()
+	switch {
+	case i >= 0:
+		return breach(where, fmt.Sprintf("profiles[%d].requeue", i), "is delayed without Held already",
+			"let the wrapped subscription say RequeueNow and announce HeldCapabilities of it, or leave Held out")
+	case h.inner.misfit != nil:
+		return h.inner.misfit(where)
+	}
+	return nil
 }
 
 // Receive passes on what the inner one reports and drops what it says is void.
@@ -215,7 +235,7 @@ func (h *held) sort(vs []Verdict, out []Result) (pass []Verdict, at []int) {
 		if v.Kind != core.VerdictExtend {
 			delete(h.scopes, v.Handle)
 		}
-		if v.Kind == core.VerdictRequeue && v.Delay > 0 && h.holds[v.profile] && !h.closed {
+		if v.Kind == core.VerdictRequeue && v.Delay > 0 && !h.closed {
 			out[i] = h.hold(v, scope)
 			continue
 		}
@@ -255,99 +275,6 @@ func (h *held) take(ctx context.Context) bool {
 }
 
 func (h *held) give() { <-h.turn }
-
-// run hands back what is due until Close.
-func (h *held) run(ctx context.Context) {
-	defer close(h.stopped)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		due, wait := h.due(time.Now())
-		if len(due) > 0 {
-			h.handBack(ctx, due)
-			continue
-		}
-		timer.Reset(wait)
-		select {
-		case <-timer.C:
-		case <-h.change:
-		case <-ctx.Done():
-			return
-		}
-		if ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-// due takes what is due out of the heap, in order, or says how long nothing is.
-func (h *held) due(now time.Time) ([]*hold, time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var due []*hold
-	for len(h.heap) > 0 && !h.heap[0].due.After(now) {
-		x := h.heap[0]
-		h.remove(x)
-		due = append(due, x)
-	}
-	if len(h.heap) == 0 {
-		return due, time.Hour
-	}
-	return due, h.heap[0].due.Sub(now)
-}
-
-// handBack requeues what is due. What the source does not take is kept and
-// tried again, and said in a report.
-func (h *held) handBack(ctx context.Context, due []*hold) {
-	if !h.take(ctx) {
-		return
-	}
-	vs := make([]Verdict, len(due))
-	for i, x := range due {
-		vs[i] = x.verdict
-	}
-	rs := h.sub.Settle(ctx, vs)
-	h.give()
-	h.mu.Lock()
-	var ids []uint64
-	for _, x := range due {
-		var r Result
-		r, rs = pop(rs)
-		switch {
-		case r.Status == ResultDone || r.Status == ResultStale:
-			if !x.accepted {
-				ids = append(ids, x.verdict.id)
-			}
-		case ctx.Err() == nil:
-			h.again(x, r)
-		}
-	}
-	ids = append(ids, h.admit()...)
-	h.mu.Unlock()
-	h.tell(ids)
-}
-
-// again keeps a delivery that the source did not take back; h.mu is held.
-func (h *held) again(x *hold, r Result) {
-	if h.closed {
-		return
-	}
-	_, fault := settleStatus(r)
-	if fault == nil {
-		fault = newFault(core.FaultUnsupported, "requeue: the source does not take it")
-	}
-	h.reports = append(h.reports, Report{Fault: fault})
-	if len(h.reports) > maxSignals {
-		h.reports = h.reports[1:]
-	}
-	x.due = time.Now().Add(holdRetry)
-	heap.Push(&h.heap, x)
-	if x.accepted {
-		h.accepted++
-	} else {
-		h.waiting = append(h.waiting, x)
-	}
-}
 
 // Close ends the holding and the inner subscription.
 func (h *held) Close(ctx context.Context) error {

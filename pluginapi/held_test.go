@@ -238,24 +238,57 @@ func TestHeldVoidBeforeItIsAccepted(t *testing.T) {
 	st.finish()
 }
 
-func TestHeldKeepsNativeDelays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		native := core.Capabilities{Ack: core.AckSingle, Requeue: core.RequeueDelayed, MaxDelay: time.Minute}
-		src := newSource(requeueNow(), native)
-		sub := Held(src, 0)
-		if d := cmp.Diff([]core.Capabilities{HeldCapabilities(requeueNow()), native}, sub.Profiles()); d != "" {
-			t.Errorf("profiles (-want +got):\n%s", d)
-		}
-		v := requeue("n", time.Second)
-		v.profile = 1
-		sub.Settle(t.Context(), []Verdict{v})
-		if d := cmp.Diff([]noted{{"n", core.VerdictRequeue, time.Second, 0}}, src.notes()); d != "" {
-			t.Errorf("verdicts (-want +got):\n%s", d)
-		}
-		if err := sub.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+// A profile that delays by itself is none for Held: the subscription does not
+// open, under another wrapper as well, and is closed.
+func TestHeldRefusesNativeDelays(t *testing.T) {
+	native := core.Capabilities{Ack: core.AckSingle, Requeue: core.RequeueDelayed, MaxDelay: time.Minute}
+	now := requeueNow()
+	hold := func(s Subscription) Subscription { return Held(s, 0) }
+	for name, tt := range map[string]struct {
+		inner []core.Capabilities
+		wrap  func(s Subscription) Subscription
+		want  string
+	}{
+		"by itself":        {[]core.Capabilities{native}, hold, "profiles[0].requeue"},
+		"beside others":    {[]core.Capabilities{now, native}, hold, "profiles[1].requeue"},
+		"announced as one": {[]core.Capabilities{HeldCapabilities(now)}, hold, "profiles[0].requeue"},
+		"twice":            {[]core.Capabilities{now}, func(s Subscription) Subscription { return hold(hold(s)) }, "profiles[0].requeue"},
+		"under another":    {[]core.Capabilities{native}, func(s Subscription) Subscription { return Cumulative(hold(s)) }, "profiles[0].requeue"},
+		"over another":     {[]core.Capabilities{now, native}, func(s Subscription) Subscription { return hold(Cumulative(s)) }, "profiles[1].requeue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newQueueTransport(append(tt.inner, HeldCapabilities(now))...)
+			tr.offers, tr.wrap = tt.inner, tt.wrap
+			f := firstFault(serve(t, tr))
+			if f == nil {
+				t.Fatal("it opens")
+			}
+			if f.Code != core.FaultInternal || len(f.Diagnostics) != 1 || f.Diagnostics[0].Path != tt.want || f.Diagnostics[0].Fix == "" {
+				t.Errorf("refused with %+v, want a breach at %s", f, tt.want)
+			}
+			if q := tr.queue("q"); q.closes != 1 {
+				t.Errorf("closed %d times, want 1", q.closes)
+			}
+		})
+	}
+}
+
+// What cannot be handed back is left as it is.
+func TestHeldKeepsWhatCannotBeHandedBack(t *testing.T) {
+	none := core.Capabilities{Ack: core.AckSingle, Unsettled: core.UnsettledOnDisconnect}
+	tr := newQueueTransport(HeldCapabilities(requeueNow()), none)
+	tr.offers = []core.Capabilities{requeueNow(), none}
+	tr.wrap = func(s Subscription) Subscription { return Held(s, 0) }
+	b := serve(t, tr).connect()
+	tr.queue("q").put(Delivery{Profile: 1})
+	st := b.subscribe("q")
+	st.credit(1, 1<<20)
+	st.got(1)
+	st.settle(frame.VerdictRun{First: 1, Kind: core.VerdictRequeue, Delay: time.Second})
+	if d := cmp.Diff(map[uint64]frame.SettleStatus{1: frame.SettleUnsupported}, st.results(1)); d != "" {
+		t.Errorf("results (-want +got):\n%s", d)
+	}
+	st.finish()
 }
 
 // The powers of a wrapper are those of what it wraps.

@@ -160,7 +160,8 @@ func TestWrappersOfHandlesThatCannotBeCompared(t *testing.T) {
 		"held": func(s Subscription) Subscription { return Held(s, 0) }, "cumulative": Cumulative,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr := newQueueTransport(everything(), cumulativeCaps())
+			tr := newQueueTransport(HeldCapabilities(requeueNow()))
+			tr.offers = []core.Capabilities{requeueNow()}
 			tr.receive = func(ctx context.Context, _ *queue, room Room) (Batch, error) {
 				return Batch{Deliveries: []Delivery{{Handle: []byte("slice"), Attempt: 1, Scope: "s"}}}, nil
 			}

@@ -2,7 +2,11 @@
 
 package pluginapi
 
-import "context"
+import (
+	"context"
+
+	"github.com/longshore-go/longshore/core"
+)
 
 // Releaser is a Subscription that is told when deliveries are released: nothing
 // goes to the source, and no verdict follows. Most transports need not know.
@@ -41,6 +45,7 @@ type powers struct {
 	late     LateAcker
 	stopper  IntakeStopper
 	later    laterAccepter
+	misfit   func(where string) *core.Fault // what a wrapper of this package cannot wrap; asked after Profiles
 }
 
 // laterAccepter is a wrapper of this package that answers resultLater: it calls

@@ -173,7 +173,7 @@ func (s *settler) verdict(run *frame.VerdictRun, id uint64) {
 		e.Claimed = run.Kind != core.VerdictExtend
 		s.verdicts = append(s.verdicts, Verdict{
 			Handle: e.Handle, Kind: run.Kind, Delay: run.Delay, Hold: run.Hold, Reason: run.Reason,
-			id: id, profile: e.Profile,
+			id: id,
 		})
 	}
 	s.items = append(s.items, it)

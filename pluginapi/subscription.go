@@ -193,6 +193,11 @@ func (x *subscription) check(d *description, reg Registration) *core.Fault {
 	if f := crowd(x.where, "profiles", len(profiles)); f != nil {
 		return f
 	}
+	if x.powers.misfit != nil {
+		if f := x.powers.misfit(x.where); f != nil {
+			return f
+		}
+	}
 	tops, top, named := d.spec.Ceilings, "ceiling", false
 	x.server.mu.Lock()
 	if in := x.server.inspected; in != nil {

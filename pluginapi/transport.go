@@ -282,9 +282,7 @@ type Verdict struct {
 	Hold   time.Duration // of an extend
 	Reason string        // of a reject
 
-	// Of the delivery, for wrappers of this package.
-	id      uint64
-	profile uint32
+	id uint64 // of the delivery, for wrappers of this package
 }
 
 // ResultStatus is what became of a verdict.
