@@ -46,7 +46,10 @@ func TestBreachesOfASubscription(t *testing.T) {
 		{"an id twice", func(s *hostileStream, _ uint64) { s.deliver(1, 1) }, "sent delivery 1 after delivery 1"},
 		{"an unknown profile", func(s *hostileStream, _ uint64) {
 			s.send(&pb.Deliveries{Items: []*pb.Delivery{{Id: 1, Profile: math.MaxUint32}}})
-		}, "profile 4294967295 of 1"},
+		}, "profile 4294967295 of 2"},
+		{"an attempt of 0 of a source that counts", func(s *hostileStream, _ uint64) {
+			s.send(&pb.Deliveries{Items: []*pb.Delivery{{Id: 1, Profile: 1, Attempt: 1}, {Id: 2, Profile: 1}}})
+		}, "sent delivery 2 with attempt 0"},
 		{"a result for nothing", func(s *hostileStream, _ uint64) { s.send(settled(7, 1)) }, "answered verdicts for deliveries 7 to 7 of 0"},
 		{"absurdly many results", func(s *hostileStream, _ uint64) {
 			s.deliver(1)

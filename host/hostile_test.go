@@ -138,12 +138,15 @@ func unary[In any](d *grpc.ServiceDesc, name string, f func(*In) any) {
 	})
 }
 
-// hostileProfile is what its deliveries can do.
+// hostileProfile is what its deliveries can do; the second one counts them.
 func hostileProfile() []*pb.Capabilities {
-	return []*pb.Capabilities{{
-		Ack: pb.AckMode_ACK_MODE_SINGLE, Requeue: pb.RequeueMode_REQUEUE_MODE_NOW, Address: "q",
-		Unsettled: pb.Unsettled_UNSETTLED_ON_DISCONNECT, Durable: true,
-	}}
+	profile := func(counts pb.CountMode) *pb.Capabilities {
+		return &pb.Capabilities{
+			Ack: pb.AckMode_ACK_MODE_SINGLE, Requeue: pb.RequeueMode_REQUEUE_MODE_NOW, Counts: counts, Address: "q",
+			Unsettled: pb.Unsettled_UNSETTLED_ON_DISCONNECT, Durable: true,
+		}
+	}
+	return []*pb.Capabilities{profile(pb.CountMode_COUNT_MODE_UNSPECIFIED), profile(pb.CountMode_COUNT_MODE_NATIVE)}
 }
 
 // inspected is an answer to Inspect that keeps to the protocol.

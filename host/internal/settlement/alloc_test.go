@@ -73,10 +73,12 @@ func newQuick(tb testing.TB, caps core.Capabilities, size int) *quick {
 		{Name: "traceparent", Value: make([]byte, 55)},
 	}
 	for range frame.MaxItems {
-		q.items = append(q.items, frame.Delivery{
+		item := frame.Delivery{
 			Message:  core.Message{Name: "orders", Headers: headers, Payload: payload},
 			Identity: []byte("12345678"),
-		})
+		}
+		item.Attempt = counted([]core.Capabilities{caps}, &item)
+		q.items = append(q.items, item)
 	}
 	tb.Cleanup(func() {
 		if err := q.lane.Close(context.Background()); err != nil {

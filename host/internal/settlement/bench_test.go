@@ -130,6 +130,7 @@ func newBench(t *testing.T, caps core.Capabilities, handle func(*Delivery) Said,
 // attach attaches a generation that p serves.
 func (b *bench) attach(p *plugin) {
 	b.p = p
+	p.caps = b.caps
 	b.gen++
 	l := link.Local(p)
 	b.now = &life{p: p, link: l}

@@ -161,6 +161,8 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 		return g.breach(fmt.Sprintf("sent delivery %d after delivery %d", item.ID, g.id))
 	case int(item.Profile) >= len(g.a.Profiles):
 		return g.breach(fmt.Sprintf("sent delivery %d with profile %d of %d", item.ID, item.Profile, len(g.a.Profiles)))
+	case item.Attempt == 0 && g.a.Profiles[item.Profile].Counts == core.CountNative: // no cap would ever apply
+		return g.breach(fmt.Sprintf("sent delivery %d with attempt 0, and profile %d says that the source counts", item.ID, item.Profile))
 	case uint64(len(g.wanted)+len(g.stray)) > unansweredMost*g.window.Messages:
 		return g.breach(fmt.Sprintf("leaves %d verdicts unanswered", len(g.wanted)+len(g.stray)))
 	case g.unread > unansweredMost*g.window.Messages:

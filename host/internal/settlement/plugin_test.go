@@ -29,6 +29,7 @@ type plugin struct {
 	noEnd   bool                                                       // Stop is not answered
 	mute    bool                                                       // verdicts are carried out and not answered
 	deaf    chan struct{}                                              // requests are not read until it is closed
+	caps    []core.Capabilities                                        // profiles; where they count an attempt of 0 is sent as 1
 
 	mu        sync.Mutex
 	down      chan frame.SubscribeResponse
@@ -238,6 +239,7 @@ func (p *plugin) push(items ...frame.Delivery) *frame.Deliveries {
 	for _, item := range items {
 		p.next++
 		item.ID = p.next
+		item.Attempt = counted(p.caps, &item)
 		p.items[item.ID] = item
 		p.owed[item.ID] = uint64(frame.Weight(&item.Message))
 		d.Items = append(d.Items, item)
@@ -247,6 +249,15 @@ func (p *plugin) push(items ...frame.Delivery) *frame.Deliveries {
 	}
 	p.down <- frame.SubscribeResponse{Deliveries: d}
 	return d
+}
+
+// counted is the item's attempt; the first where its profile counts and it says
+// nothing.
+func counted(caps []core.Capabilities, item *frame.Delivery) uint32 {
+	if item.Attempt == 0 && int(item.Profile) < len(caps) && caps[item.Profile].Counts == core.CountNative {
+		return 1
+	}
+	return item.Attempt
 }
 
 // void ends deliveries without a verdict.
