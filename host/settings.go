@@ -4,6 +4,7 @@ package host
 
 import (
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/schemacheck"
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
@@ -50,7 +51,7 @@ func joinOption(prefix, path string) string {
 // but for the fields that known already speaks of: the transport's own words
 // are better.
 func checkSettings(at Finding, prefix string, schema, object []byte, known []Finding) []Finding {
-	ds, err := checkSchema(schema, object)
+	ds, err := schemacheck.Check(schema, object)
 	if err != nil {
 		at.Option, at.Message, at.Err = prefix, err.Error(), err
 		at.Fix = "this is a defect of the transport; ask its author"

@@ -114,6 +114,9 @@ func (r *procRunner) stdoutLine(line []byte) {
 		}
 		r.mu.Unlock()
 		r.logged.stdout(line)
+		if r.options.Stray != nil {
+			r.options.Stray(line)
+		}
 		return
 	}
 	if bad := in.check(); bad != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package host
+package schemacheck
 
 import (
 	"strings"
@@ -44,7 +44,7 @@ func TestCheckSchemaNamesFieldPaths(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := checkSchema([]byte(testSchema), []byte(c.object))
+			got, err := Check([]byte(testSchema), []byte(c.object))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestCheckSchemaNamesFieldPaths(t *testing.T) {
 }
 
 func TestCheckSchemaKeepsValuesToItself(t *testing.T) {
-	got, err := checkSchema([]byte(testSchema), []byte(`{"address": "hunter2", "password": "hunter2", "qos": "hunter2", "limit": "hunter2"}`))
+	got, err := Check([]byte(testSchema), []byte(`{"address": "hunter2", "password": "hunter2", "qos": "hunter2", "limit": "hunter2"}`))
 	if err != nil || len(got) < 4 {
 		t.Fatalf("got %v, %v; want four diagnostics", got, err)
 	}
@@ -68,10 +68,10 @@ func TestCheckSchemaKeepsValuesToItself(t *testing.T) {
 }
 
 func TestCheckSchemaWithoutOne(t *testing.T) {
-	if got, err := checkSchema(nil, []byte(`{}`)); err != nil || len(got) > 0 {
+	if got, err := Check(nil, []byte(`{}`)); err != nil || len(got) > 0 {
 		t.Errorf("got %v, %v; want nothing", got, err)
 	}
-	got, err := checkSchema(nil, []byte(`{"qos": 1}`))
+	got, err := Check(nil, []byte(`{"qos": 1}`))
 	if err != nil || len(got) != 1 || got[0].Path != "qos" || got[0].Fix != "remove it: nothing can be set here" {
 		t.Errorf("got %v, %v; want qos to be unknown", got, err)
 	}
@@ -85,7 +85,7 @@ func TestCheckSchemaOfABrokenTransport(t *testing.T) {
 		"reads the world": `{"$ref": "https://example.com/x.json"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := checkSchema([]byte(schema), []byte(`{}`)); err == nil {
+			if _, err := Check([]byte(schema), []byte(`{}`)); err == nil {
 				t.Error("no error")
 			}
 		})

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package host
+// Package schemacheck checks settings against the JSON Schemas that plugins give.
+package schemacheck
 
 import (
 	"bytes"
@@ -18,10 +19,10 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
-// checkSchema returns what is wrong with a JSON object under a JSON Schema that
+// Check returns what is wrong with a JSON object under a JSON Schema that
 // a plugin gave. No schema describes an object without any field. Values never
 // stand in what it returns: they may be secrets.
-func checkSchema(schema, object []byte) ([]core.Diagnostic, error) {
+func Check(schema, object []byte) ([]core.Diagnostic, error) {
 	if len(schema) == 0 {
 		schema = []byte(`{"type":"object","additionalProperties":false}`)
 	}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conform_test
+
+import (
+	"testing"
+
+	"github.com/longshore-go/longshore/internal/conform"
+	"github.com/longshore-go/longshore/internal/memory/memtest"
+)
+
+func TestMemory(t *testing.T) {
+	b := memtest.Start(t)
+	r, err := conform.Run(t.Context(), conform.Subject{Path: b.Path, Settings: b.Settings}, conform.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Results {
+		t.Log(c.Status, c.Case, c.Time, c.Reason, c.Notes)
+		for _, f := range c.Faults {
+			t.Errorf("%s: %s\n%s", c.Case, f, c.Log)
+		}
+	}
+}

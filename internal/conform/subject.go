@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conform
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+)
+
+// Placeholders in names, options and settings.
+const (
+	// CaseWord stands for a word of its own for each case.
+	CaseWord = "{case}"
+	// DirWord stands for a folder of its own for each case, removed behind it.
+	DirWord = "{dir}"
+)
+
+// Place is where a case's messages go or come from.
+type Place struct {
+	Name string // of the subscription or destination, placeholders filled in
+	Dir  string // the case's folder
+	// Stdin is the writing end of the plugin's standard input and Stdout the
+	// reading end of its standard output, where the plugin wants them, else nil.
+	Stdin, Stdout *os.File
+}
+
+// Subject is what is to be proved: a plugin, its settings, and the way to reach
+// what is behind it. Zero fields have defaults.
+type Subject struct {
+	Path     string   // the plugin's binary
+	Settings any      // a settings struct, a map, or JSON; nil is {}
+	Env      []string // names of the environment passed on to the plugin
+
+	Subscription string // what is read; default "conform-{case}"
+	Options      any    // of the subscription
+	Destination  string // what is published to; default the subscription's name
+	SendOptions  any    // of each message published
+
+	// Inject puts messages where the subscription reads them, in order, and
+	// returns when the transport has them. nil: they are published through the
+	// plugin, whose destination must return to the subscription.
+	Inject func(ctx context.Context, at Place, messages []core.Message) error
+	// Collect reads what reaches the destination and calls got with each message,
+	// until ctx ends; it calls ready once, as soon as nothing published from then
+	// on is missed. nil: they are read through the plugin.
+	Collect func(ctx context.Context, at Place, ready func(), got func(core.Message)) error
+	// Disconnect cuts the plugin's connection to its transport, which takes a new
+	// one right away. nil: cases that need it are not run.
+	Disconnect func(ctx context.Context) error
+	// Stalled is the name of a destination that takes nothing and answers nothing.
+	// "": the case that needs it is not run.
+	Stalled string
+
+	Wait    time.Duration // the longest that anything may take; default 20 s
+	Quiet   time.Duration // how long nothing may come where nothing may come; default 500 ms
+	Late    time.Duration // the latest that something delayed may come after its time; default 10 s
+	MaxHold time.Duration // cases that outlast a longer hold are not run; default 1 min
+}
+
+// The defaults of Subject.
+const (
+	DefaultSubscription = "conform-" + CaseWord
+	DefaultWait         = 20 * time.Second
+	DefaultQuiet        = 500 * time.Millisecond
+	DefaultLate         = 10 * time.Second
+	DefaultMaxHold      = time.Minute
+)
+
+// withDefaults fills in what is zero.
+func (s Subject) withDefaults() Subject {
+	if s.Subscription == "" {
+		s.Subscription = DefaultSubscription
+	}
+	if s.Destination == "" {
+		s.Destination = s.Subscription
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&s.Wait, DefaultWait}, {&s.Quiet, DefaultQuiet}, {&s.Late, DefaultLate}, {&s.MaxHold, DefaultMaxHold}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	return s
+}
