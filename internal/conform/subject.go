@@ -22,6 +22,9 @@ const (
 type Place struct {
 	Name string // of the subscription or destination, placeholders filled in
 	Dir  string // the case's folder
+	// Settings are what the case's plugin got, as JSON, placeholders filled in and
+	// secrets written out.
+	Settings []byte
 	// Stdin is the writing end of the plugin's standard input and Stdout the
 	// reading end of its standard output, where the plugin wants them, else nil.
 	Stdin, Stdout *os.File

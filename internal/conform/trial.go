@@ -101,7 +101,7 @@ func (t *Trial) limited() (context.Context, context.CancelFunc) {
 
 // Place is where the messages of a name are, for p's injector or collector.
 func (t *Trial) place(p *Process, name string) Place {
-	at := Place{Name: name, Dir: t.Dir}
+	at := Place{Name: name, Dir: t.Dir, Settings: t.Settings}
 	if p != nil && p.stdio != nil {
 		at.Stdin, at.Stdout = p.stdio.in, p.stdio.out
 	}
