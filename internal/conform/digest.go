@@ -8,25 +8,43 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/schemacheck"
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
-// Digest is a checksum of what a plugin advertises: "sha256:hex" over its
-// profiles in order, addresses left out but for whether there is one, and over
-// what its destination can do. Two plugins of one digest are planned for alike.
+// Digest returns "sha256:" and the hex digest of what a plugin promises of one
+// subscription and one destination, so that a host can see whether what Inspect
+// answers is what a card was made for. It is made of this text, each line ended
+// by a newline, words as core prints them, limits in nanoseconds:
+//
+//	longshore capabilities 1
+//	profile ack=single requeue=none max_delay=0 max_hold=0 extend=false reject=drops counts=none address=true unsettled=lost durable=false order=total
+//	publishing confirms=stored retains=transport max_delay=0 dedups=false headers=native-bytes repeats=true max_bytes=0 max_headers=0
+//
+// There is one line for each profile, sorted, doubles left out, since the order
+// of profiles promises nothing; the last line is "publishing none" where nothing
+// can be published. Of an address only whether there is one counts: it is
+// another one for every name.
 func Digest(profiles []core.Capabilities, publishing *core.Publishing) string {
-	h := sha256.New()
-	for _, c := range profiles {
-		fmt.Fprintf(h, "profile %d %d %d %d %t %d %d %t %d %t %d\n", c.Ack, c.Requeue, c.MaxDelay, c.MaxHold, c.Extend,
-			c.Reject, c.Counts, c.Address != "", c.Unsettled, c.Durable, c.Order)
+	lines := make([]string, len(profiles))
+	for i, c := range profiles {
+		lines[i] = fmt.Sprintf("profile ack=%v requeue=%v max_delay=%d max_hold=%d extend=%t reject=%v counts=%v address=%t unsettled=%v durable=%t order=%v",
+			c.Ack, c.Requeue, c.MaxDelay.Nanoseconds(), c.MaxHold.Nanoseconds(), c.Extend, c.Reject, c.Counts, c.Address != "", c.Unsettled, c.Durable, c.Order)
 	}
-	if p := publishing; p != nil {
-		fmt.Fprintf(h, "publishing %d %d %d %t %d %t %d %d\n", p.Confirms, p.Retains, p.MaxDelay, p.Dedups, p.Headers, p.Repeats, p.MaxBytes, p.MaxHeaders)
+	slices.Sort(lines)
+	lines = append([]string{"longshore capabilities 1"}, slices.Compact(lines)...)
+	if p := publishing; p == nil {
+		lines = append(lines, "publishing none")
+	} else {
+		lines = append(lines, fmt.Sprintf("publishing confirms=%v retains=%v max_delay=%d dedups=%t headers=%v repeats=%t max_bytes=%d max_headers=%d",
+			p.Confirms, p.Retains, p.MaxDelay.Nanoseconds(), p.Dedups, p.Headers, p.Repeats, p.MaxBytes, p.MaxHeaders))
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n") + "\n"))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // checksum is the checksum of a file, as process.Options takes it.
