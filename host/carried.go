@@ -11,20 +11,28 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// uncarried complains of a T that no codec can read or write, whatever its value
-// is. A T that fails for some values is left to the codec.
+// uncarried complains of a T that no codec can read or write as a whole: it, or
+// something that it is made of, has no form in JSON. A T that fails for some
+// values is left to the codec.
 func uncarried[T any]() *complaint {
 	var zero T
 	if _, ok := any(zero).(proto.Message); ok || isRaw[T]() {
 		return nil
 	}
 	t := reflect.TypeFor[T]()
-	if !never(t) {
+	field, what := formless{}.in(t, "")
+	switch {
+	case what == nil:
 		return nil
+	case field == "":
+		return &complaint{
+			fmt.Sprintf("the type %v cannot be JSON", t),
+			"use a struct, a protobuf message, []byte or core.Message",
+		}
 	}
 	return &complaint{
-		fmt.Sprintf("the type %v cannot be JSON", t),
-		"use a struct, a protobuf message, []byte or core.Message",
+		fmt.Sprintf("the type %v cannot be JSON: its field %s is a %v", t, field, what),
+		"give the field the tag `json:\"-\"`, or its type MarshalJSON and UnmarshalJSON",
 	}
 }
 
@@ -34,22 +42,58 @@ var coders = [...]reflect.Type{
 	reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// never reports whether t, or what it is made of, has no form in JSON.
-func never(t reflect.Type) bool {
-	for range 16 { // a type may be made of itself
-		for _, c := range coders {
-			if t.Implements(c) || reflect.PointerTo(t).Implements(c) {
-				return false
+// formless looks for types without a form in JSON and holds those that it has
+// looked at: a type may be made of itself.
+type formless map[reflect.Type]bool
+
+// in returns the first type without a form that t is made of, and the path of
+// the field that has it, which is under path; nil where there is none.
+func (seen formless) in(t reflect.Type, path string) (field string, what reflect.Type) {
+	if seen[t] || ownForm(t) {
+		return "", nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return path, t
+	case reflect.Map:
+		if !keyForm(t.Key()) {
+			return path, t
+		}
+		return seen.in(t.Elem(), path)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return seen.in(t.Elem(), path)
+	case reflect.Struct:
+		for _, f := range jsonFields(t) {
+			at := f.path
+			if path != "" {
+				at = path + "." + at
+			}
+			if field, what = seen.in(f.typ, at); what != nil {
+				return field, what
 			}
 		}
-		switch t.Kind() {
-		case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+	}
+	return "", nil
+}
+
+// ownForm reports whether t says itself how it is JSON.
+func ownForm(t reflect.Type) bool {
+	for _, c := range coders {
+		if t.Implements(c) || reflect.PointerTo(t).Implements(c) {
 			return true
-		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-			t = t.Elem()
-		default:
-			return false
 		}
 	}
 	return false
+}
+
+// keyForm reports whether t can be the key of an object.
+func keyForm(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return true
+	}
+	return ownForm(t)
 }

@@ -136,7 +136,9 @@ func (e *Endpoint) Subscription(name string, opts ...SubscriptionOption) *Subscr
 	e.host.registering("Subscription")
 	s := &Subscription{endpoint: e, name: name, place: caller()}
 	for _, o := range opts {
-		o(s)
+		if o != nil {
+			o(s)
+		}
 	}
 	if s.window.messages < 0 || s.window.bytes < 0 {
 		e.host.complain(Finding{

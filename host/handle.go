@@ -28,9 +28,13 @@ import (
 type Handler[T any] func(ctx context.Context, m *Message[T]) error
 
 // Handle sets the handler of a subscription and its rules. It is called once
-// for each subscription, before Run. f may be nil with the rule [Forward].
+// for each subscription, before Run. f may be nil with the rule [Forward]. It
+// panics without a subscription, and after Run was called.
 func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
 	at := caller()
+	if s == nil || s.endpoint == nil {
+		panic("longshore: Handle without a subscription; give it what Endpoint.Subscription returned")
+	}
 	s.endpoint.host.registering("Handle")
 	if s.handled != nil {
 		s.endpoint.host.complain(Finding{

@@ -27,8 +27,11 @@ type Publisher[T any] struct {
 }
 
 // To returns a publisher to d. It is called before Run, so that the start can
-// check the destination; after Run was called it panics.
+// check the destination. It panics without a host, and after Run was called.
 func To[T any](h *Host, d core.Destination) *Publisher[T] {
+	if h == nil {
+		panic("longshore: To without a host; give it what New returned")
+	}
 	h.registering("To")
 	at := caller()
 	if c := uncarried[T](); c != nil {
@@ -106,7 +109,9 @@ func WithOptions(v any) SendOption { return func(s *send) { s.options = v } }
 func (p *Publisher[T]) Publish(ctx context.Context, v T, opts ...SendOption) (Receipt, error) {
 	var s send
 	for _, o := range opts {
-		o(&s)
+		if o != nil {
+			o(&s)
+		}
 	}
 	receipt, maybe, err := p.publish(ctx, v, &s)
 	if err != nil {
