@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liar
+
+import (
+	"fmt"
+	"time"
+
+	pb "github.com/longshore-go/longshore/internal/transportpb"
+)
+
+func processLies() []Lie {
+	return []Lie{
+		{Name: "wrong-cookie-serves", Wrong: "serves whatever the cookie is",
+			tell: func(c *Conduct) { c.AnyCookie = true }},
+		{Name: "any-version-serves", Wrong: "serves hosts that speak other versions only",
+			tell: func(c *Conduct) { c.AnyVersion = true }},
+		{Name: "dies-on-term", Wrong: "does not ignore TERM",
+			tell: func(c *Conduct) { c.TakesSignals = true }},
+		{Name: "ignores-leash", Wrong: "goes on when the host is gone",
+			tell: func(c *Conduct) { c.IgnoresLeash = true }},
+		{Name: "leaves-process", Wrong: "leaves a child in a session of its own",
+			tell: func(c *Conduct) { c.LeavesChild = true }},
+		{Name: "exits-on-close", Wrong: "exits behind Close before the leash ends",
+			tell: func(c *Conduct) { c.ExitsOnClose = true }},
+		{Name: "stdout-noise", Wrong: "prints to standard output behind the handshake",
+			tell: func(c *Conduct) { c.Noisy = true }},
+		{Name: "secret-in-log", Wrong: "logs its settings with the secret in them",
+			tell: func(c *Conduct) { c.LogsSecrets = true }},
+		{Name: "leaks", Wrong: "keeps a descriptor and 64 KiB of each subscription",
+			tell: func(c *Conduct) { c.Leaks = true }},
+		{Name: "no-beats", Wrong: "answers no heartbeat while a subscription waits for messages",
+			tell: func(c *Conduct) { c.MissesBeats = true }},
+		{Name: "wrong-beats", Wrong: "answers heartbeats with numbers that were not sent",
+			tell: func(c *Conduct) { c.Beat = func(n uint64) uint64 { return n + 1000 } }},
+		{Name: "no-link", Wrong: "reports no link state though it says that it does",
+			tell: func(c *Conduct) { c.NoLink = true }},
+	}
+}
+
+func callLies() []Lie {
+	return []Lie{
+		{Name: "slow-describe", Wrong: "takes two seconds to say what it is",
+			tell: func(c *Conduct) { c.DescribeTakes = 2 * time.Second }},
+		{Name: "describe-changes", Wrong: "says something else each time",
+			tell: func(c *Conduct) {
+				c.Describe = func(r *pb.DescribeResponse, call int) { r.Version = fmt.Sprintf("%s.%d", r.GetVersion(), call) }
+			}},
+		{Name: "io-in-configure", Wrong: "opens a file and a socket in Configure",
+			tell: func(c *Conduct) { c.ConfigureIO = true }},
+		{Name: "vague-settings", Wrong: "refuses settings without naming the fields",
+			tell: func(c *Conduct) { c.Diagnostics = func([]*pb.Diagnostic) []*pb.Diagnostic { return nil } }},
+		{Name: "one-setting-at-a-time", Wrong: "names the first wrong field alone",
+			tell: func(c *Conduct) {
+				c.Diagnostics = func(ds []*pb.Diagnostic) []*pb.Diagnostic { return ds[:min(len(ds), 1)] }
+			}},
+		{Name: "takes-unknown-settings", Wrong: "accepts settings that there are not",
+			tell: func(c *Conduct) { c.TakesUnknown = true }},
+		{Name: "wrong-index", Wrong: "answers fewer reports than were asked for",
+			tell: func(c *Conduct) {
+				c.Inspect = func(r *pb.InspectResponse) {
+					r.Registrations = r.GetRegistrations()[:max(0, len(r.GetRegistrations())-1)]
+					r.Destinations = r.GetDestinations()[:max(0, len(r.GetDestinations())-1)]
+				}
+			}},
+		{Name: "wrong-address", Wrong: "names an address from which nothing returns",
+			tell: func(c *Conduct) {
+				c.Inspect = func(r *pb.InspectResponse) {
+					for _, g := range r.GetRegistrations() {
+						for _, p := range g.GetProfiles() {
+							p.Address += "-elsewhere"
+						}
+					}
+				}
+				c.Started = func(s *pb.Started) {
+					for _, p := range s.GetProfiles() {
+						p.Address += "-elsewhere"
+					}
+				}
+			}},
+		{Name: "wider-started", Wrong: "promises more in Started than in Inspect",
+			tell: func(c *Conduct) {
+				c.Started = func(s *pb.Started) {
+					for _, p := range s.GetProfiles() {
+						p.MaxDelay *= 2
+					}
+				}
+			}},
+		{Name: "no-conflict", Wrong: "takes Configure, Connect and streams a second time",
+			tell: func(c *Conduct) { c.Repeatable = true }},
+		{Name: "answers-all", Wrong: "answers requests and seeks, which it does not serve",
+			tell: func(c *Conduct) { c.AnswersAll = true }},
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liar
+
+import (
+	"strings"
+	"time"
+
+	pb "github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// late is how long a message is confirmed and not stored.
+const late = 200 * time.Millisecond
+
+// keep makes a lie of what is stored in place of a message.
+func keep(change func(o *pb.Outgoing)) func(c *Conduct) {
+	return func(c *Conduct) {
+		c.Keep = func(o *pb.Outgoing) *pb.Outgoing {
+			change(o)
+			return o
+		}
+	}
+}
+
+func publishLies() []Lie {
+	return []Lie{
+		{Name: "drops-header", Wrong: "loses the last header of each message",
+			tell: keep(func(o *pb.Outgoing) { o.Headers = o.GetHeaders()[:max(0, len(o.GetHeaders())-1)] })},
+		{Name: "joins-repeats", Wrong: "joins headers of one name with a comma",
+			tell: keep(func(o *pb.Outgoing) { o.Headers = merged(o.GetHeaders(), true) })},
+		{Name: "hides-repeats", Wrong: "keeps one of several headers of one name",
+			tell: keep(func(o *pb.Outgoing) { o.Headers = merged(o.GetHeaders(), false) })},
+		{Name: "lowercases-headers", Wrong: "changes the case of header names",
+			tell: keep(func(o *pb.Outgoing) {
+				for _, h := range o.GetHeaders() {
+					h.Name = strings.ToLower(h.GetName())
+				}
+			})},
+		{Name: "text-headers", Wrong: "replaces bytes of header values that are no text",
+			tell: keep(func(o *pb.Outgoing) {
+				for _, h := range o.GetHeaders() {
+					h.Value = []byte(strings.ToValidUTF8(string(h.GetValue()), "?"))
+				}
+			})},
+		{Name: "truncates-payload", Wrong: "cuts payloads at 1 MiB",
+			tell: keep(func(o *pb.Outgoing) { o.Payload = o.GetPayload()[:min(len(o.GetPayload()), 1<<20)] })},
+		{Name: "drops-empty", Wrong: "loses messages without payload",
+			tell: func(c *Conduct) {
+				c.Keep = func(o *pb.Outgoing) *pb.Outgoing {
+					if len(o.GetPayload()) == 0 {
+						return nil
+					}
+					return o
+				}
+			}},
+		{Name: "takes-too-large", Wrong: "confirms what is over its limits, and drops it",
+			tell: func(c *Conduct) { c.NoLimits = true }},
+		{Name: "deliver-after-early", Wrong: "delivers at once what is to be delivered later",
+			tell: func(c *Conduct) { c.NoDelays = true }},
+		{Name: "no-dedup", Wrong: "stores a message again that was sent again under one dedup_id",
+			tell: func(c *Conduct) { c.NoDedup = true }},
+		{Name: "delivers-twice", Wrong: "delivers each message twice",
+			tell: func(c *Conduct) { c.Copies = 1 }},
+		{Name: "confirms-before-storing", Wrong: "confirms 200 ms before a message is stored",
+			tell: func(c *Conduct) { c.StoresAfter = late }},
+		{Name: "loses-last-frame", Wrong: "confirms the last messages before the end and loses them",
+			tell: func(c *Conduct) { c.StoresAfter, c.LosesLast = late, true }},
+		{Name: "stalls-all", Wrong: "answers nothing behind a destination that does not answer",
+			tell: func(c *Conduct) { c.StallsAll = true }},
+		{Name: "second-receipt", Wrong: "answers each message twice",
+			tell: func(c *Conduct) {
+				c.Receipts = func(rs []*pb.Receipt) []*pb.Receipt { return append(rs, rs...) }
+			}},
+		{Name: "no-receipt", Wrong: "does not answer every third message",
+			tell: func(c *Conduct) { c.Receipts = answered(func(r *pb.Receipt) bool { return r.GetId()%3 != 0 }) }},
+		{Name: "swallows-refusal", Wrong: "does not answer what it refuses",
+			tell: func(c *Conduct) {
+				c.Receipts = answered(func(r *pb.Receipt) bool { return r.GetStatus() != pb.ReceiptStatus_RECEIPT_STATUS_REFUSED })
+			}},
+	}
+}
+
+// answered leaves the receipts that are as f asks.
+func answered(f func(r *pb.Receipt) bool) func(rs []*pb.Receipt) []*pb.Receipt {
+	return func(rs []*pb.Receipt) []*pb.Receipt {
+		var out []*pb.Receipt
+		for _, r := range rs {
+			if f(r) {
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+}
+
+// merged leaves one header a name, with the values joined or the last one.
+func merged(hs []*pb.Header, join bool) []*pb.Header {
+	var out []*pb.Header
+	at := map[string]*pb.Header{}
+	for _, h := range hs {
+		first, ok := at[h.GetName()]
+		switch {
+		case !ok:
+			at[h.GetName()] = h
+			out = append(out, h)
+		case join:
+			first.Value = append(append(first.GetValue(), ','), h.GetValue()...)
+		default:
+			first.Value = h.GetValue()
+		}
+	}
+	return out
+}

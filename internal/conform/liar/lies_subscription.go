@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liar
+
+import (
+	"math"
+	"time"
+
+	pb "github.com/longshore-go/longshore/internal/transportpb"
+)
+
+func deliveryLies() []Lie {
+	return []Lie{
+		{Name: "ignores-credit", Wrong: "sends everything at the first credit",
+			tell: func(c *Conduct) {
+				c.Window = func(*pb.Credit) *pb.Credit { return &pb.Credit{Messages: math.MaxInt64, Bytes: math.MaxInt64} }
+			}},
+		{Name: "ignores-byte-credit", Wrong: "counts messages alone",
+			tell: func(c *Conduct) {
+				c.Window = func(w *pb.Credit) *pb.Credit { return &pb.Credit{Messages: w.GetMessages(), Bytes: math.MaxInt64} }
+			}},
+		{Name: "ignores-pause", Wrong: "goes on where the window is set to 0",
+			tell: func(c *Conduct) {
+				c.Window = func(w *pb.Credit) *pb.Credit {
+					return &pb.Credit{Messages: max(w.GetMessages(), 1), Bytes: max(w.GetBytes(), 1)}
+				}
+			}},
+		{Name: "sends-before-credit", Wrong: "sends a delivery before there is a window",
+			tell: func(c *Conduct) { c.BeforeCredit = true }},
+		{Name: "sends-after-stop", Wrong: "sends deliveries behind Ended",
+			tell: func(c *Conduct) { c.AfterStop = true }},
+		{Name: "ended-missing", Wrong: "does not say that intake has ended",
+			tell: func(c *Conduct) { c.NoEnded = true }},
+		{Name: "reuses-ids", Wrong: "uses ids of settled deliveries again",
+			tell: func(c *Conduct) {
+				c.ID = func(next uint64, unsettled int) uint64 {
+					if unsettled == 0 {
+						return 1
+					}
+					return next
+				}
+			}},
+		{Name: "skips-ids", Wrong: "leaves every other id out",
+			tell: func(c *Conduct) { c.ID = func(next uint64, _ int) uint64 { return next + next%2 } }},
+		{Name: "big-frames", Wrong: "sends more than 256 messages a frame",
+			tell: func(c *Conduct) { c.FrameSize = 1 << 10 }},
+		{Name: "counts-from-zero", Wrong: "counts the first delivery 0",
+			tell: func(c *Conduct) { c.Attempt = func(n uint32) uint32 { return n - 1 } }},
+		{Name: "reorders", Wrong: "delivers two messages in the wrong order now and then",
+			tell: func(c *Conduct) { c.Swaps = true }},
+		{Name: "new-identity", Wrong: "gives each delivery of a message another identity",
+			tell: func(c *Conduct) {
+				c.Deliver = func(d *pb.Delivery) { d.Identity = append([]byte{byte(d.GetAttempt())}, d.GetIdentity()...) }
+			}},
+		{Name: "wrong-profile", Wrong: "names a profile that there is not",
+			tell: func(c *Conduct) { c.Deliver = func(d *pb.Delivery) { d.Profile = 7 } }},
+		{Name: "renumbers-on-restart", Wrong: "counts from 1 again behind a restart",
+			tell: func(c *Conduct) { c.Recounts = true }},
+		{Name: "redelivers-acked", Wrong: "delivers again behind a restart what was settled",
+			tell: func(c *Conduct) { c.ForgetsAcks = true }},
+		{Name: "loses-unsettled", Wrong: "loses what was unsettled when it ended",
+			tell: func(c *Conduct) { c.LosesUnsettled = true }},
+	}
+}
+
+// effect makes a lie of what is carried out in place of one kind of verdict.
+func effect(of, instead pb.VerdictKind) func(c *Conduct) {
+	return func(c *Conduct) {
+		c.Effect = func(k pb.VerdictKind) pb.VerdictKind {
+			if k == of {
+				return instead
+			}
+			return k
+		}
+	}
+}
+
+func settleLies() []Lie {
+	const (
+		ack     = pb.VerdictKind_VERDICT_KIND_ACK
+		requeue = pb.VerdictKind_VERDICT_KIND_REQUEUE
+		reject  = pb.VerdictKind_VERDICT_KIND_REJECT
+		release = pb.VerdictKind_VERDICT_KIND_RELEASE
+
+		done  = pb.SettleStatus_SETTLE_STATUS_DONE
+		stale = pb.SettleStatus_SETTLE_STATUS_STALE
+	)
+	return []Lie{
+		{Name: "acks-twice", Wrong: "answers DONE to the second ack of a delivery",
+			tell: func(c *Conduct) {
+				c.Late = func(k pb.VerdictKind) pb.SettleStatus {
+					if k == ack {
+						return done
+					}
+					return stale
+				}
+			}},
+		{Name: "acks-next", Wrong: "an ack takes the next unsettled delivery along",
+			tell: func(c *Conduct) { c.TakesNext = true }},
+		{Name: "claims-done", Wrong: "answers DONE to what it cannot do",
+			tell: func(c *Conduct) {
+				c.Status = func(_ *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {
+					if s == stale {
+						return s
+					}
+					return done
+				}
+			}},
+		{Name: "swallows-verdict", Wrong: "does not answer what it cannot do",
+			tell: func(c *Conduct) {
+				c.Status = func(_ *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {
+					if s == pb.SettleStatus_SETTLE_STATUS_UNSUPPORTED {
+						return pb.SettleStatus_SETTLE_STATUS_UNSPECIFIED
+					}
+					return s
+				}
+			}},
+		{Name: "silent-done", Wrong: "answers no DONE where a result is wanted",
+			tell: func(c *Conduct) {
+				c.Status = func(_ *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {
+					if s == done {
+						return pb.SettleStatus_SETTLE_STATUS_UNSPECIFIED
+					}
+					return s
+				}
+			}},
+		{Name: "reverses-results", Wrong: "answers verdicts in reverse order",
+			tell: func(c *Conduct) { c.Reversed = true }},
+		{Name: "blocks-settle", Wrong: "carries out no verdict while it waits for messages",
+			tell: func(c *Conduct) { c.Waits = true }},
+		{Name: "release-keeps-credit", Wrong: "RELEASE returns no credit",
+			tell: func(c *Conduct) { c.KeepsCredit = true }},
+		{Name: "release-acks", Wrong: "RELEASE settles the message", tell: effect(release, ack)},
+		{Name: "release-requeues", Wrong: "RELEASE hands the message back at once", tell: effect(release, requeue)},
+		{Name: "reject-returns", Wrong: "REJECT hands the message back", tell: effect(reject, requeue)},
+		{Name: "ack-returns", Wrong: "ACK hands the message back", tell: effect(ack, requeue)},
+		{Name: "requeue-lost", Wrong: "REQUEUE loses the message", tell: effect(requeue, ack)},
+		{Name: "requeue-early", Wrong: "REQUEUE ignores the delay",
+			tell: func(c *Conduct) { c.NoDelay = true }},
+		{Name: "count-not-raised", Wrong: "REQUEUE leaves the count as it is",
+			tell: func(c *Conduct) { c.SameCount = true }},
+		{Name: "close-acks", Wrong: "acks what is unsettled at an orderly end",
+			tell: func(c *Conduct) { c.AtEnd = ack }},
+		{Name: "settles-on-close", Wrong: "requeues with a delay what is unsettled at an orderly end",
+			tell: func(c *Conduct) { c.AtEnd = requeue }},
+	}
+}
+
+func voidLies() []Lie {
+	return []Lie{
+		{Name: "no-void", Wrong: "does not say that deliveries are void", Cut: true,
+			tell: func(c *Conduct) { c.Void = func(*pb.Void) *pb.Void { return nil } }},
+		{Name: "void-loses", Wrong: "says that what is void comes back, and loses it", Cut: true,
+			tell: func(c *Conduct) { c.LosesVoid = true }},
+		{Name: "void-gives-up", Wrong: "says that what is void does not come back, and it comes", Cut: true,
+			tell: func(c *Conduct) {
+				c.Void = func(v *pb.Void) *pb.Void {
+					v.Returns = false
+					return v
+				}
+			}},
+		{Name: "late-void", Wrong: "says that deliveries are void behind what comes again", Cut: true,
+			tell: func(c *Conduct) { c.VoidsLate = 300 * time.Millisecond }},
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	pb "github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// verdict carries out one verdict; the lock is held. Whatever becomes of it, the
+// delivery is settled or forgotten and its credit returns, but for EXTEND.
+func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, *pb.Fault) {
+	kind := run.GetKind()
+	e, there := s.unsettled[id]
+	if !there {
+		if s.conduct.Late != nil && id > 0 {
+			return s.conduct.Late(kind), nil
+		}
+		return pb.SettleStatus_SETTLE_STATUS_STALE, nil
+	}
+	if kind == pb.VerdictKind_VERDICT_KIND_EXTEND {
+		return cannot("a queue has no holds")
+	}
+	s.forget(id, e, kind)
+	if s.conduct.Effect != nil {
+		kind = s.conduct.Effect(kind)
+	}
+	var err error
+	switch kind {
+	case pb.VerdictKind_VERDICT_KIND_ACK:
+		err = s.q.done(e)
+		s.takeNext(id)
+	case pb.VerdictKind_VERDICT_KIND_REJECT:
+		err = s.q.done(e)
+	case pb.VerdictKind_VERDICT_KIND_REQUEUE:
+		delay := time.Duration(run.GetDelay())
+		if delay >= maxDelay {
+			s.released = append(s.released, e)
+			return cannot("a delay has to be below " + maxDelay.String())
+		}
+		if s.conduct.NoDelay {
+			delay = 0
+		}
+		if s.conduct.SameCount {
+			e.count--
+		}
+		err = s.q.back(e, delay)
+	case pb.VerdictKind_VERDICT_KIND_RELEASE:
+		s.released = append(s.released, e)
+	default:
+		s.released = append(s.released, e)
+		return cannot("there is no such verdict")
+	}
+	if err != nil {
+		s.released = append(s.released, e)
+		return pb.SettleStatus_SETTLE_STATUS_FAILED, passing(unavailable, "settle: write the journal: %v", err)
+	}
+	return pb.SettleStatus_SETTLE_STATUS_DONE, nil
+}
+
+// forget takes a delivery off the window.
+func (s *subscription) forget(id uint64, e *entry, kind pb.VerdictKind) {
+	delete(s.unsettled, id)
+	if kind == pb.VerdictKind_VERDICT_KIND_RELEASE && s.conduct.KeepsCredit {
+		return
+	}
+	s.messages--
+	s.bytes -= e.size
+}
+
+// takeNext is the lie of an ack that takes another delivery along.
+func (s *subscription) takeNext(id uint64) {
+	if !s.conduct.TakesNext {
+		return
+	}
+	for _, other := range s.ids() {
+		if other > id {
+			_ = s.q.done(s.unsettled[other])
+			s.forget(other, s.unsettled[other], pb.VerdictKind_VERDICT_KIND_ACK)
+			return
+		}
+	}
+}
+
+func cannot(why string) (pb.SettleStatus, *pb.Fault) {
+	return pb.SettleStatus_SETTLE_STATUS_UNSUPPORTED, fault(unsupported, "settle: %s", why)
+}
