@@ -32,6 +32,7 @@ var (
 	nameForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
 	wordForm  = regexp.MustCompile(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
 	majorForm = regexp.MustCompile(`^v[2-9]$|^v[1-9][0-9]+$`)
+	bareForm  = regexp.MustCompile(`^[A-Za-z0-9._~/+-]+$`) // of a path that go.mod needs no quotes around
 	otherRune = regexp.MustCompile(`[^a-z0-9_-]+`)
 )
 
@@ -146,7 +147,7 @@ func (m Module) target() (string, error) {
 			dir = "./" + dir
 		}
 	}
-	if wordForm.MatchString(strings.ReplaceAll(strings.ReplaceAll(dir, "/", ""), ".", "")) {
+	if bareForm.MatchString(dir) {
 		return dir, nil
 	}
 	return strconv.Quote(dir), nil
