@@ -31,9 +31,10 @@ type Delivery struct {
 	Caps           core.Capabilities // of its profile
 	At             time.Time
 
-	weight  int64
-	decided bool // a verdict that ends it was sent
-	void    bool
+	weight   int64
+	decided  bool // a verdict that ends it was sent
+	void     bool
+	voidedAt uint64 // how many deliveries had come then
 }
 
 // verdict is one verdict sent, for one delivery.
@@ -56,27 +57,28 @@ type Sub struct {
 	wait   sync.WaitGroup
 	send   sync.Mutex
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed at every event
-	profiles []core.Capabilities
-	windows  []frame.Credit // sent, and perhaps not in force any more
-	all      []*Delivery    // by id - 1
-	queue    []*Delivery    // not taken by the case yet
-	open     int            // deliveries without verdict and void
-	bytes    int64          // of them
-	verdicts []*verdict     // in the order sent
-	answered int            // verdicts before it have no result to come
-	voids    []*transportpb.Void
-	reports  []*transportpb.Report
-	soughts  []*transportpb.Sought
-	caughtUp int
-	stopped  bool
-	closed   bool // half
-	canceled bool
-	ended    *transportpb.Ended
-	started  bool
-	over     bool // the stream has ended
-	err      error
+	mu         sync.Mutex
+	changed    chan struct{} // closed at every event
+	profiles   []core.Capabilities
+	windows    []frame.Credit // sent, and perhaps not in force any more
+	all        []*Delivery    // by id - 1
+	queue      []*Delivery    // not taken by the case yet
+	open       int            // deliveries without verdict and void
+	bytes      int64          // of them
+	verdicts   []*verdict     // in the order sent
+	answered   int            // verdicts before it have no result to come
+	voids      []*transportpb.Void
+	reports    []*transportpb.Report
+	soughts    []*transportpb.Sought
+	identities map[string]*Delivery // the newest of each
+	caughtUp   []int                // how many deliveries had come each time
+	stopped    bool
+	closed     bool // half
+	canceled   bool
+	ended      *transportpb.Ended
+	started    bool
+	over       bool // the stream has ended
+	err        error
 }
 
 // Subscribe opens the case's subscription with the window of a host. The case
@@ -214,9 +216,9 @@ func (s *Sub) take(r *frame.SubscribeResponse) {
 	case r.Void != nil:
 		s.void(r.Void)
 	case r.Sought != nil:
-		s.soughts = append(s.soughts, r.Sought)
+		s.sought(r.Sought)
 	case r.CaughtUp:
-		s.caughtUp++
+		s.caughtUp = append(s.caughtUp, len(s.all))
 	case r.Report != nil:
 		s.reports = append(s.reports, r.Report)
 	case r.Ended != nil:
@@ -253,6 +255,7 @@ func (s *Sub) deliver(from *frame.Delivery) {
 	case uint64(s.bytes) >= w.Bytes:
 		s.t.Errorf("delivery %d came while %d bytes were unsettled and the window was %d bytes", d.ID, s.bytes, w.Bytes)
 	}
+	s.identify(d)
 	s.open++
 	s.bytes += d.weight
 	s.all = append(s.all, d)
@@ -318,20 +321,7 @@ func (s *Sub) void(v *transportpb.Void) {
 	if n := v.GetCount(); n > 0 && (v.GetFirst() == 0 || v.GetFirst()+n-1 > uint64(len(s.all))) {
 		s.t.Errorf("void names deliveries %d to %d, and %d were sent", v.GetFirst(), v.GetFirst()+n-1, len(s.all))
 	}
-	for _, w := range s.verdicts[s.answered:] {
-		if w.id > 0 && w.id <= uint64(len(s.all)) && named(s.all[w.id-1]) {
-			w.voided = true
-		}
-	}
-	for _, d := range s.all {
-		if named(d) && !d.void {
-			if !d.decided {
-				s.open--
-				s.bytes -= d.weight
-			}
-			d.void = true
-		}
-	}
+	s.ranOut(named)
 }
 
 // change returns a channel that is closed at the next event.
@@ -343,12 +333,4 @@ func (s *Sub) change() <-chan struct{} {
 
 // until waits, at most as long as the subject says, for ok, which is called
 // with the lock held.
-func (s *Sub) until(ok func() bool) bool {
-	ctx, cancel := s.t.limited()
-	defer cancel()
-	return eventually(ctx, s.change, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return ok()
-	})
-}
+func (s *Sub) until(ok func() bool) bool { return s.await(s.t.Subject.Wait, ok) }

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conform
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// clockGrain is how much earlier than its time something may seem to come,
+// since two clocks are read.
+const clockGrain = time.Millisecond
+
+// headerMark begins the names of the headers that a case feeds.
+const headerMark = "conform-"
+
+// reading starts a generation and subscribes: what is fed from then on is read,
+// whether the transport keeps it or not.
+func (t *Trial) reading() (*Process, *Sub) {
+	p := t.Connected()
+	return p, p.Subscribe()
+}
+
+// own reports whether a message was made by this case.
+func (t *Trial) own(key string) bool {
+	return strings.HasPrefix(key, keyMark+t.Word+":")
+}
+
+// feedTake feeds n messages and returns the first delivery of each, in the
+// order fed.
+func (s *Sub) feedTake(n int) []*Delivery { return s.first(s.t.Feed(s.p, n)) }
+
+// first returns the first delivery of each message, in the order of keys. What
+// comes beside them is let go.
+func (s *Sub) first(keys []string) []*Delivery {
+	came, more := s.TakeKeys(keys)
+	s.extra(more)
+	ds := make([]*Delivery, len(keys))
+	for i, k := range keys {
+		ds[i] = came[k]
+	}
+	return ds
+}
+
+// extra lets go of deliveries that no case asked for.
+func (s *Sub) extra(ds []*Delivery) {
+	own := 0
+	for _, d := range ds {
+		if s.t.own(d.Key) {
+			own++
+		}
+	}
+	if own > 0 {
+		s.t.Notef("%d deliveries came again without a reason that the case gave", own)
+	}
+	s.Finish(ds...)
+}
+
+// of returns the deliveries whose profile is as f asks. The case is not run
+// where there are none.
+func (t *Trial) of(ds []*Delivery, what string, f func(c core.Capabilities) bool) []*Delivery {
+	var some []*Delivery
+	for _, d := range ds {
+		if f(d.Caps) {
+			some = append(some, d)
+		}
+	}
+	if len(some) == 0 {
+		t.Skipf("none of %d messages came with a profile that has %s", len(ds), what)
+	}
+	return some
+}
+
+// not turns a condition round.
+func not(f func(c core.Capabilities) bool) func(c core.Capabilities) bool {
+	return func(c core.Capabilities) bool { return !f(c) }
+}
+
+// voided reports whether a delivery is void.
+func (s *Sub) voided(d *Delivery) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return d.void
+}
+
+// expect decides one delivery and reports whether the answer is as wanted. The
+// delivery may have become void in between, by the end of its hold: then it is
+// stale, and only an ack may count still.
+func (s *Sub) expect(d *Delivery, run frame.VerdictRun, want frame.SettleStatus) bool {
+	run.First, run.Count = d.ID, 1
+	r := s.Result(run)
+	if r.Status == want {
+		return true
+	}
+	if s.voided(d) && (r.Status == frame.SettleStale || r.Status == frame.SettleDone && run.Kind == core.VerdictAck) {
+		s.t.Notef("a delivery became void before its %s", verdictWord(&run))
+		return false
+	}
+	s.t.Errorf("%s of delivery %d was answered %s in place of %s%s", verdictWord(&run), d.ID, statusWord(r.Status), statusWord(want), because(r.Fault))
+	return false
+}
+
+// done decides deliveries, one at a time, and returns those whose verdict was
+// accepted.
+func (s *Sub) done(kind core.VerdictKind, ds ...*Delivery) []*Delivery {
+	var accepted []*Delivery
+	for _, d := range ds {
+		if s.expect(d, frame.VerdictRun{Kind: kind}, frame.SettleDone) {
+			accepted = append(accepted, d)
+		}
+	}
+	return accepted
+}
+
+// because is a fault behind a message, "" for none.
+func because(f *core.Fault) string {
+	if f == nil {
+		return ""
+	}
+	return ": " + f.Error()
+}
+
+// verdictWord is the protocol's word for a verdict.
+func verdictWord(r *frame.VerdictRun) string {
+	name, known := transportpb.VerdictKind_name[int32(r.Kind)]
+	switch {
+	case !known:
+		return fmt.Sprintf("a verdict of kind %d", r.Kind)
+	case r.Delay > 0:
+		return fmt.Sprintf("%s after %v", strings.TrimPrefix(name, "VERDICT_KIND_"), r.Delay)
+	case r.Hold > 0:
+		return fmt.Sprintf("%s by %v", strings.TrimPrefix(name, "VERDICT_KIND_"), r.Hold)
+	default:
+		return strings.TrimPrefix(name, "VERDICT_KIND_")
+	}
+}
+
+// absent waits for one more message and then for a while. None of the messages
+// named may come, since why.
+func (s *Sub) absent(keys []string, why string) {
+	sentinel := s.t.Feed(s.p, 1)
+	first, more := s.TakeKeys(sentinel)
+	more = append(more, s.Within(s.t.Subject.Quiet)...)
+	s.mustNot(more, keys, why)
+	s.Finish(first[sentinel[0]])
+	s.Finish(more...)
+}
+
+// mustNot says which of the deliveries are of messages that may not come.
+func (s *Sub) mustNot(ds []*Delivery, keys []string, why string) {
+	var came []string
+	for _, d := range ds {
+		if slices.Contains(keys, d.Key) && !slices.Contains(came, d.Key) {
+			came = append(came, d.Key)
+		}
+	}
+	if len(came) > 0 {
+		s.t.Errorf("%d of %d messages came again: %s; %s", len(came), len(keys), some(came), why)
+	}
+}
+
+// again waits until the messages of old have come again, and returns the new
+// delivery of each, with nil where none came in time. Deliveries of messages
+// that may not come are said to be wrong, since why; others are let go.
+func (s *Sub) again(old []*Delivery, barred []string, why string) []*Delivery {
+	came := make([]*Delivery, len(old))
+	missing := map[string]int{}
+	limit := s.t.Subject.Wait
+	for i, d := range old {
+		missing[d.Key] = i
+		if d.Caps.Unsettled == core.UnsettledOnTimeout {
+			limit = max(limit, d.Caps.MaxHold+s.t.Subject.Wait)
+		}
+	}
+	var more []*Delivery
+	for until := time.Now().Add(limit); len(missing) > 0 && s.more(time.Until(until)); {
+		d := s.Next()
+		if i, ok := missing[d.Key]; ok {
+			came[i] = d
+			delete(missing, d.Key)
+			continue
+		}
+		more = append(more, d)
+	}
+	if len(missing) > 0 {
+		lost := make([]string, 0, len(missing))
+		for _, d := range old {
+			if _, ok := missing[d.Key]; ok {
+				lost = append(lost, d.Key)
+			}
+		}
+		s.t.Errorf("%d of %d messages that were not settled did not come again within %v: %s%s", len(lost), len(old), limit, some(lost), s.state())
+	}
+	s.mustNot(more, barred, why)
+	s.extra(slices.DeleteFunc(more, func(d *Delivery) bool { return slices.Contains(barred, d.Key) }))
+	return came
+}
+
+// more waits for a delivery, at most so long.
+func (s *Sub) more(limit time.Duration) bool {
+	s.await(limit, func() bool { return len(s.queue) > 0 || s.over })
+	return s.pending() > 0
+}
+
+// same compares a message that came again with its former delivery, but for
+// headers that the transport may have added.
+func (s *Sub) same(old, d *Delivery) {
+	if !bytes.Equal(old.Message.Payload, d.Message.Payload) {
+		s.t.Errorf("delivery %d of message %s has another payload than delivery %d: %d and %d bytes", d.ID, d.Key, old.ID, len(d.Message.Payload), len(old.Message.Payload))
+	}
+	if was, is := ownHeaders(old.Message), ownHeaders(d.Message); was != is {
+		s.t.Errorf("delivery %d of message %s has headers %s, and delivery %d had %s", d.ID, d.Key, is, old.ID, was)
+	}
+	if !bytes.Equal(old.Identity, d.Identity) {
+		s.t.Errorf("delivery %d of message %s has identity %q, and delivery %d had %q: it is the same on every redelivery", d.ID, d.Key, d.Identity, old.ID, old.Identity)
+	}
+}
+
+// ownHeaders are the headers that a case fed, as text.
+func ownHeaders(m core.Message) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for _, h := range m.Headers {
+		if strings.HasPrefix(strings.ToLower(h.Name), headerMark) {
+			fmt.Fprintf(&b, "%q=%q ", h.Name, h.Value)
+		}
+	}
+	return strings.TrimSuffix(b.String(), " ") + "]"
+}
+
+// headed are n messages for the subscription with headers, where it can be fed
+// with some.
+func (t *Trial) headed(n int) []core.Message {
+	ms := t.Messages(t.feedName(), n, 0)
+	if p := t.About.Publishing; p == nil || p.Headers == core.HeadersNone || p.MaxHeaders == 1 {
+		return ms
+	}
+	for i := range ms {
+		ms[i].Headers = core.Headers{
+			{Name: headerMark + "first", Value: fmt.Appendf(nil, "%d", i)},
+			{Name: headerMark + "second", Value: []byte("two words")},
+		}
+	}
+	return ms
+}
+
+// counted checks the source's count of a message that came again, where it
+// counts: one more for each delivery, and at least that where its source may
+// have delivered it to a process that was killed before it passed it on.
+func (s *Sub) counted(old, d *Delivery, killed bool) {
+	if !counts(d.Caps) {
+		return
+	}
+	switch want := old.Attempt + 1; {
+	case d.Attempt == want:
+	case killed && d.Attempt > want:
+		s.t.Notef("behind a kill the attempt rose from %d to %d", old.Attempt, d.Attempt)
+	default:
+		s.t.Errorf("message %s came again with attempt %d behind attempt %d: its source counts, so it is %d", d.Key, d.Attempt, old.Attempt, want)
+	}
+}
+
+// renewed checks messages that came again: all that is the same, and the count.
+func (s *Sub) renewed(old, again []*Delivery, killed bool) {
+	for i, d := range again {
+		if d != nil {
+			s.same(old[i], d)
+			s.counted(old[i], d, killed)
+		}
+	}
+}
+
+// keysOf are the keys of deliveries.
+func keysOf(ds []*Delivery) []string {
+	keys := make([]string, 0, len(ds))
+	for _, d := range ds {
+		if d != nil {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
+}
+
+// finishAll lets go of all deliveries that have no verdict yet, those not taken
+// by the case included.
+func (s *Sub) finishAll() {
+	s.mu.Lock()
+	var open []*Delivery
+	for _, d := range s.all {
+		if !d.decided && !d.void {
+			open = append(open, d)
+		}
+	}
+	s.queue = nil
+	s.mu.Unlock()
+	s.Finish(open...)
+}
+
+// leave lets go of everything and ends subscription and process in order.
+func (s *Sub) leave() {
+	s.finishAll()
+	s.End()
+	s.p.Close()
+}
