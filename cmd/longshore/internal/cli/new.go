@@ -114,11 +114,15 @@ var (
 // releaseOf returns the version of this program that others can require, "" for
 // a development build.
 func releaseOf(info *debug.BuildInfo, ok bool) string {
-	if !ok || info.Main.Path != scaffold.Longshore || !released.MatchString(info.Main.Version) {
+	if !ok {
 		return ""
 	}
-	if info.Main.Sum == "" && nonpublic.MatchString(info.Main.Version) {
+	m := info.Main
+	switch {
+	case m.Path != scaffold.Longshore, m.Replace != nil, !released.MatchString(m.Version):
+		return ""
+	case m.Sum == "" && nonpublic.MatchString(m.Version):
 		return ""
 	}
-	return info.Main.Version
+	return m.Version
 }

@@ -117,6 +117,7 @@ func TestReleaseOf(t *testing.T) {
 		{"a commit of a checkout", debug.Module{Path: here, Version: "v0.0.0-20261130104524-8d831b5aaaaa"}, ""},
 		{"a commit behind a tag", debug.Module{Path: here, Version: "v1.2.4-0.20261130104524-8d831b5aaaaa"}, ""},
 		{"a commit that go install fetched", debug.Module{Path: here, Version: "v0.0.0-20261130104524-8d831b5aaaaa", Sum: "h1:x"}, "v0.0.0-20261130104524-8d831b5aaaaa"},
+		{"a tool of a module that replaces it", debug.Module{Path: here, Version: "v1.2.3", Replace: &debug.Module{Path: "../longshore"}}, ""},
 		{"another module", debug.Module{Path: "example.com/fork", Version: "v1.2.3"}, ""},
 	} {
 		if got := releaseOf(&debug.BuildInfo{Main: tt.main}, true); got != tt.want {
