@@ -56,11 +56,15 @@ func callLies() []Lie {
 			}},
 		{Name: "takes-unknown-settings", Wrong: "accepts settings that there are not",
 			tell: func(c *Conduct) { c.TakesUnknown = true }},
-		{Name: "wrong-index", Wrong: "answers fewer reports than were asked for",
+		{Name: "wrong-index", Wrong: "answers one report less where several are asked for",
 			tell: func(c *Conduct) {
 				c.Inspect = func(r *pb.InspectResponse) {
-					r.Registrations = r.GetRegistrations()[:max(0, len(r.GetRegistrations())-1)]
-					r.Destinations = r.GetDestinations()[:max(0, len(r.GetDestinations())-1)]
+					if n := len(r.GetRegistrations()); n > 1 {
+						r.Registrations = r.GetRegistrations()[:n-1]
+					}
+					if n := len(r.GetDestinations()); n > 1 {
+						r.Destinations = r.GetDestinations()[:n-1]
+					}
 				}
 			}},
 		{Name: "wrong-address", Wrong: "names an address from which nothing returns",

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	pb "github.com/longshore-go/longshore/internal/transportpb"
@@ -82,6 +83,7 @@ func (p *plugin) inspect(_ context.Context, r *pb.InspectRequest) (*pb.InspectRe
 	for _, g := range r.GetRegistrations() {
 		out.Registrations = append(out.Registrations, &pb.RegistrationReport{
 			Profiles: capabilities(g.GetName()),
+			Shares:   others(readers[g.GetName()], g.GetId()),
 			Findings: findings("a subscription", g.GetName(), g.GetOptions()),
 		})
 	}
@@ -109,4 +111,9 @@ func findings(what, name string, options []byte) []*pb.Finding {
 		all = append(all, &pb.Finding{Option: d.GetPath(), Message: d.GetMessage(), Fix: d.GetFix()})
 	}
 	return all
+}
+
+// others are the registrations of a queue without this one.
+func others(ids []uint32, id uint32) []uint32 {
+	return slices.DeleteFunc(slices.Clone(ids), func(other uint32) bool { return other == id })
 }
