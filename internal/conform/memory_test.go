@@ -6,12 +6,17 @@ import (
 	"testing"
 
 	"github.com/longshore-go/longshore/internal/conform"
+	"github.com/longshore-go/longshore/internal/memory"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 )
 
 func TestMemory(t *testing.T) {
 	b := memtest.Start(t)
-	r, err := conform.Run(t.Context(), conform.Subject{Path: b.Path, Settings: b.Settings}, conform.Options{})
+	host := memtest.Binary(t, "github.com/longshore-go/longshore/internal/conform/longshore-conform-host")
+	b.Respond("echo", func(m memory.Message) memory.Message { return m })
+	r, err := conform.Run(t.Context(), conform.Subject{Path: b.Path, Settings: b.Settings, Echo: "echo"}, conform.Options{
+		Host: func() ([]string, error) { return []string{host}, nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

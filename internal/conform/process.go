@@ -19,11 +19,6 @@ import (
 )
 
 const (
-	// beatEvery is how often heartbeats are sent, beatLimit when a plugin that has
-	// not answered is hung: as a host would, 5 beats of a second.
-	beatEvery = 250 * time.Millisecond
-	beatLimit = 5 * time.Second
-
 	// endLimit is how long a plugin may live without its leash (protocol, "The
 	// leash").
 	endLimit = 2 * time.Second
@@ -42,6 +37,7 @@ type Process struct {
 	ctx    context.Context // of its streams
 	cancel context.CancelFunc
 	beats  sync.WaitGroup
+	watch  supervision
 
 	mu        sync.Mutex
 	publisher *Publisher
@@ -98,6 +94,9 @@ func (t *Trial) start() (*Process, error) {
 	t.mu.Lock()
 	t.processes = append(t.processes, p)
 	t.mu.Unlock()
+	if t.Subject.Collect == nil {
+		p.drain()
+	}
 	p.supervise()
 	return p, nil
 }
@@ -128,72 +127,6 @@ func (p *Process) Description() *transportpb.DescribeResponse { return p.proc.De
 
 // Link is the connection itself, for calls that the methods here do not make.
 func (p *Process) Link() link.Link { return p.link }
-
-// supervise sends heartbeats and takes what the plugin reports.
-func (p *Process) supervise() {
-	s, err := p.link.Supervise(p.ctx)
-	if err != nil {
-		p.t.Errorf("open Supervise: %v", err)
-		return
-	}
-	var mu sync.Mutex
-	var sent, answered uint64
-	waiting := time.Now() // since when the oldest beat has been waiting
-	p.beats.Go(func() {
-		tick := time.NewTicker(beatEvery)
-		defer tick.Stop()
-		for {
-			mu.Lock()
-			if sent == answered {
-				waiting = time.Now()
-			} else if since := time.Since(waiting); since > beatLimit {
-				p.t.Errorf("beat %d is not answered after %v: a host would take it for hung and kill it", answered+1, beatLimit)
-				waiting = time.Now()
-			}
-			sent++
-			beat := sent
-			mu.Unlock()
-			if s.Send(&transportpb.SuperviseRequest{Part: &transportpb.SuperviseRequest_Beat{Beat: beat}}) != nil {
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-p.ctx.Done():
-				return
-			}
-		}
-	})
-	p.beats.Go(func() {
-		for {
-			r, err := s.Recv()
-			if err != nil {
-				if p.unexpected(err) {
-					p.t.Errorf("the Supervise stream ended while the process was needed: %v", err)
-				}
-				return
-			}
-			switch part := r.GetPart().(type) {
-			case *transportpb.SuperviseResponse_Beat:
-				mu.Lock()
-				if part.Beat > sent || part.Beat < answered {
-					p.t.Errorf("beat %d was answered with %d", sent, part.Beat)
-				}
-				if answered = part.Beat; answered < sent {
-					waiting = time.Now()
-				}
-				mu.Unlock()
-			case *transportpb.SuperviseResponse_Link:
-				p.mu.Lock()
-				p.links = append(p.links, part.Link)
-				close(p.changed)
-				p.changed = make(chan struct{})
-				p.mu.Unlock()
-			case *transportpb.SuperviseResponse_Resume:
-				p.t.keep(part.Resume)
-			}
-		}
-	})
-}
 
 // keep takes resume bytes for the next generation.
 func (t *Trial) keep(resume []byte) {

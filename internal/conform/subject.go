@@ -56,6 +56,9 @@ type Subject struct {
 	// Stalled is the name of a destination that takes nothing and answers nothing.
 	// "": the case that needs it is not run.
 	Stalled string
+	// Echo is the name of a destination that answers each request with its payload.
+	// "": the case that needs it is not run.
+	Echo string
 
 	Wait    time.Duration // the longest that anything may take; default 20 s
 	Quiet   time.Duration // how long nothing may come where nothing may come; default 500 ms

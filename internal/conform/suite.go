@@ -243,7 +243,6 @@ func preflight(ctx context.Context, s Subject, o Options, word string) (about *A
 		if p, err = t.start(); err != nil {
 			return nil, err
 		}
-		p.drain()
 	}
 	if fault := p.Configure(t.Settings); fault != nil {
 		return nil, &SettingsError{Plugin: d.GetName(), Step: "settings", Fault: fault}
