@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+)
+
+// maxSettle is the most verdicts of one script: the server does nothing else
+// meanwhile.
+const maxSettle = 512
+
+// Settle carries verdicts out, in order.
+func (s *subscription) Settle(ctx context.Context, vs []pluginapi.Verdict) []pluginapi.Result {
+	results := make([]pluginapi.Result, 0, len(vs))
+	for part := range slices.Chunk(vs, maxSettle) {
+		results = append(results, s.settle(ctx, part)...)
+	}
+	return results
+}
+
+// settle carries out what one script takes.
+func (s *subscription) settle(ctx context.Context, vs []pluginapi.Verdict) []pluginapi.Result {
+	results := make([]pluginapi.Result, len(vs))
+	var steps []any
+	var at []int // of each step's verdict
+	for i, v := range vs {
+		x := v.Handle.(*lease)
+		if v.Kind == core.VerdictExtend && v.Hold > s.hold {
+			results[i] = tooLong(v.Hold, s.hold)
+			continue
+		}
+		steps = append(steps, x.id, x.count, s.step(v))
+		at = append(at, i)
+	}
+	if len(steps) == 0 {
+		return results
+	}
+	asked := time.Now()
+	there, err := s.runSettle(ctx, steps)
+	if err == nil && len(there) != len(at) {
+		err = errAnswer
+	}
+	for n, i := range at {
+		switch {
+		case err != nil:
+			results[i] = pluginapi.Result{Status: pluginapi.ResultFailed, Fault: s.conn.endpoint.fault("settle", err)}
+		case there[n] == 0:
+			results[i] = pluginapi.Result{Status: pluginapi.ResultStale}
+		default:
+			results[i] = pluginapi.Result{Status: pluginapi.ResultDone}
+		}
+		s.settled(vs[i], results[i].Status, asked)
+	}
+	s.wake()
+	return results
+}
+
+// step is what settle.lua does for a verdict: ack, or set the time that the entry
+// has been idle for. At hold it is due.
+func (s *subscription) step(v pluginapi.Verdict) any {
+	left := v.Delay // until it is due
+	switch v.Kind {
+	case core.VerdictAck:
+		return "ack"
+	case core.VerdictExtend:
+		left = v.Hold
+	}
+	return (s.hold - left).Milliseconds()
+}
+
+// settled keeps the leases as the server does.
+func (s *subscription) settled(v pluginapi.Verdict, status pluginapi.ResultStatus, asked time.Time) {
+	x, done := v.Handle.(*lease), status == pluginapi.ResultDone
+	if v.Kind == core.VerdictExtend && status != pluginapi.ResultStale {
+		if done {
+			s.leases.extend(x, asked.Add(v.Hold))
+		}
+		return
+	}
+	s.leases.end(x, done && v.Kind == core.VerdictAck)
+	if done && v.Kind == core.VerdictRequeue {
+		s.leases.requeued(time.Now().Add(v.Delay))
+	}
+}
+
+// AckLate acks what became void. The group knows an entry by its id, whoever has
+// it now.
+func (s *subscription) AckLate(ctx context.Context, handles []any) []pluginapi.Result {
+	vs := make([]pluginapi.Verdict, len(handles))
+	for i, h := range handles {
+		vs[i] = pluginapi.Verdict{Handle: h, Kind: core.VerdictAck}
+	}
+	return s.Settle(ctx, vs)
+}
+
+// Release forgets deliveries; they come again when their hold is over.
+func (s *subscription) Release(handles []any) {
+	for _, h := range handles {
+		s.leases.end(h.(*lease), false)
+	}
+}
+
+func tooLong(hold, limit time.Duration) pluginapi.Result {
+	return pluginapi.Result{Status: pluginapi.ResultUnsupported, Fault: &core.Fault{
+		Code: core.FaultUnsupported, Message: fmt.Sprintf("extend by %v: the limit is %v; raise the setting hold", hold, limit),
+	}}
+}
