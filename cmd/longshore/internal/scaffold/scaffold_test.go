@@ -9,11 +9,13 @@ import (
 	"go/format"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
 )
@@ -30,11 +32,16 @@ func TestModule(t *testing.T) {
 		if strings.Contains(string(f.Text), "[[") || !bytes.HasSuffix(f.Text, []byte("\n")) {
 			t.Errorf("%s has a mark that is not filled in, or no end of its last line", f.Name)
 		}
-		if !strings.HasSuffix(f.Name, ".go") {
-			continue
-		}
-		if tidy, err := format.Source(f.Text); err != nil || !bytes.Equal(tidy, f.Text) {
-			t.Errorf("%s is not as gofmt has it: %v", f.Name, err)
+		switch path.Ext(f.Name) {
+		case ".go":
+			if tidy, err := format.Source(f.Text); err != nil || !bytes.Equal(tidy, f.Text) {
+				t.Errorf("%s is not as gofmt has it: %v", f.Name, err)
+			}
+		case ".yml", ".yaml":
+			var tree map[string]any
+			if err := yaml.Unmarshal(f.Text, &tree); err != nil {
+				t.Errorf("%s: %v", f.Name, err)
+			}
 		}
 	}
 	golden.Compare(t, "testdata/module.golden", all.Bytes())
