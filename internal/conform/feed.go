@@ -69,7 +69,14 @@ func (t *Trial) feedName() string {
 // Put puts messages where the case's subscription reads them.
 func (t *Trial) Put(p *Process, ms []core.Message) {
 	if t.Subject.Inject == nil {
-		p.Publisher().Confirmed(Outgoing(ms...)...)
+		b := p.Publisher()
+		all := b.Publish(Outgoing(ms...)...)
+		if t.About.Publishing.Retains == core.RetainProcess {
+			// The receipt of the newest may wait for its delivery.
+			b.taken(all[:len(all)-1])
+			return
+		}
+		b.taken(all)
 		return
 	}
 	ctx, cancel := t.limited()

@@ -188,13 +188,19 @@ func (b *Publisher) Await(all []*Sending) {
 
 // Confirmed publishes messages and ends the case where one is not confirmed.
 func (b *Publisher) Confirmed(out ...frame.Outgoing) []*Sending {
-	all := b.Send(out...)
+	all := b.Publish(out...)
+	b.taken(all)
+	return all
+}
+
+// taken waits for receipts and ends the case where one is not CONFIRMED.
+func (b *Publisher) taken(all []*Sending) {
+	b.Await(all)
 	for _, s := range all {
 		if s.Receipt.Status != frame.ReceiptConfirmed {
 			b.t.Fatalf("message %d of %d bytes was not confirmed but %s: %v", s.ID, len(s.Message.Payload), receiptWord(s.Receipt.Status), s.Receipt.Fault)
 		}
 	}
-	return all
 }
 
 // receiptWord is the protocol's word for a status.

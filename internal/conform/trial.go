@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -130,7 +131,7 @@ func (t *Trial) run(c *Case) {
 	defer func() {
 		if p := recover(); p != nil {
 			if _, ok := p.(stopTrial); !ok {
-				panic(p)
+				t.Errorf("the suite itself failed, which is no fault of the plugin: %v\n%s", p, debug.Stack())
 			}
 		}
 	}()

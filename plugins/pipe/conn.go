@@ -59,11 +59,11 @@ func (c *conn) refuses(m *pluginapi.Outgoing) *core.Fault {
 		return keyFault("publish", m.Message.Name)
 	case m.DeliverAfter > 0:
 		return refusal(core.FaultUnsupported, "publish under %s: a pipe delivers nothing later", m.Message.Name)
-	case len(m.Message.Headers) > MaxHeaders:
-		return refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", m.Message.Name, len(m.Message.Headers), MaxHeaders)
-	case messageBytes(&m.Message) > MaxMessage:
+	case len(m.Message.Headers) > MaxPublishHeaders:
+		return refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", m.Message.Name, len(m.Message.Headers), MaxPublishHeaders)
+	case messageBytes(&m.Message) > MaxPublish:
 		return refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d",
-			m.Message.Name, messageBytes(&m.Message), MaxMessage)
+			m.Message.Name, messageBytes(&m.Message), MaxPublish)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (e *endpoint) capabilities(key string) core.Capabilities {
 func (e *endpoint) publishing(loops bool) core.Publishing {
 	p := core.Publishing{
 		Confirms: core.ConfirmHandedOver, Headers: core.HeadersEnveloped, Repeats: true,
-		MaxBytes: MaxMessage, MaxHeaders: MaxHeaders,
+		MaxBytes: int64(MaxPublish), MaxHeaders: MaxPublishHeaders,
 	}
 	switch {
 	case loops:

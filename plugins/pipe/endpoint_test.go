@@ -74,7 +74,7 @@ func TestInspect_S_STD_02_S_STD_15(t *testing.T) {
 		},
 	}
 	printed := core.Publishing{
-		Confirms: core.ConfirmHandedOver, Headers: core.HeadersEnveloped, Repeats: true, MaxBytes: 64 << 20, MaxHeaders: 1 << 16,
+		Confirms: core.ConfirmHandedOver, Headers: core.HeadersEnveloped, Repeats: true, MaxBytes: 64<<20 - 35, MaxHeaders: 1<<16 - 1,
 	}
 	looped := printed
 	looped.Confirms, looped.Retains = core.ConfirmQueued, core.RetainProcess

@@ -112,8 +112,8 @@ func TestRefusals_S_STD_11(t *testing.T) {
 		{"no key", settings.Settings{}, message("", "x"), core.FaultInvalid, "no stream key"},
 		{"a long key", settings.Settings{}, message(strings.Repeat("k", 250), "x"), core.FaultInvalid, "no stream key"},
 		{"later", settings.Settings{}, late, core.FaultUnsupported, "later"},
-		{"too many headers", settings.Settings{}, many, core.FaultTooLarge, "65537 headers, the limit is 65536"},
-		{"too large", settings.Settings{}, message("k", strings.Repeat("x", 64<<20), "k", "v"), core.FaultTooLarge, "67108866 bytes, the limit is 67108864"},
+		{"too many headers", settings.Settings{}, many, core.FaultTooLarge, "65537 headers, the limit is 65535"},
+		{"too large", settings.Settings{}, message("k", strings.Repeat("x", 64<<20), "k", "v"), core.FaultTooLarge, "67108866 bytes, the limit is 67108829"},
 		{"plain, a line break", settings.Settings{PlainOutput: true}, message("k", "a\nb"), core.FaultInvalid, "line break"},
 		{"plain, a copy", settings.Settings{PlainOutput: true}, retry, core.FaultUnsupported, "no headers"},
 	} {

@@ -31,6 +31,12 @@ const (
 	MaxMessage = 64 << 20
 	// MaxHeaders is the most headers.
 	MaxHeaders = envelope.MaxHeaders
+	// MaxPublish and MaxPublishHeaders are the limits of what is published: who
+	// reads the line adds its number.
+	MaxPublish        = MaxMessage - (len(headerSequence) + maxDigits)
+	MaxPublishHeaders = MaxHeaders - 1
+	// maxDigits is how long a line's number can be.
+	maxDigits = 20
 	// maxHead is what stands before a payload at most: brackets, time, key and
 	// two numbers, with blanks to spare.
 	maxHead = 1 << 10
@@ -79,7 +85,7 @@ func (t *Transport) Describe() pluginapi.Spec {
 		Ceilings:     []core.Capabilities{{Address: "the key, with loopback", Order: core.OrderTotal}},
 		Publishing: core.Publishing{
 			Confirms: core.ConfirmHandedOver, Retains: core.RetainProcess, Headers: core.HeadersEnveloped,
-			Repeats: true, MaxBytes: MaxMessage, MaxHeaders: MaxHeaders,
+			Repeats: true, MaxBytes: int64(MaxPublish), MaxHeaders: MaxPublishHeaders,
 		},
 		LinkStates: true,
 	}
