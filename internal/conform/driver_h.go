@@ -4,6 +4,8 @@ package conform
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,14 +55,26 @@ func (s *Sub) first(keys []string) []*Delivery {
 func (s *Sub) extra(ds []*Delivery) {
 	own := 0
 	for _, d := range ds {
-		if s.t.own(d.Key) {
+		if s.t.own(d.Key) && !cumulative(d.Caps) { // of those some were let go of
 			own++
 		}
 	}
 	if own > 0 {
 		s.t.Notef("%d deliveries came again without a reason that the case gave", own)
 	}
-	s.Finish(ds...)
+	s.letGo(ds...)
+}
+
+// letGo lets go of deliveries without harm to others: a cumulative ack would
+// take what is before it along.
+func (s *Sub) letGo(ds ...*Delivery) {
+	for _, d := range ds {
+		if cumulative(d.Caps) {
+			s.Settle(frame.VerdictRun{First: d.ID, Kind: core.VerdictRelease})
+		} else {
+			s.Finish(d)
+		}
+	}
 }
 
 // of returns the deliveries whose profile is as f asks. The case is not run
@@ -149,8 +163,8 @@ func (s *Sub) absent(keys []string, why string) {
 	first, more := s.TakeKeys(sentinel)
 	more = append(more, s.Within(s.t.Subject.Quiet)...)
 	s.mustNot(more, keys, why)
-	s.Finish(first[sentinel[0]])
-	s.Finish(more...)
+	s.letGo(first[sentinel[0]])
+	s.letGo(more...)
 }
 
 // mustNot says which of the deliveries are of messages that may not come.
@@ -167,19 +181,48 @@ func (s *Sub) mustNot(ds []*Delivery, keys []string, why string) {
 }
 
 // again waits until the messages of old have come again, and returns the new
-// delivery of each, with nil where none came in time. Deliveries of messages
-// that may not come are said to be wrong, since why; others are let go.
+// delivery of each, with nil where none came in time, which is wrong. So are
+// deliveries of the messages barred, since why; others are let go.
 func (s *Sub) again(old []*Delivery, barred []string, why string) []*Delivery {
-	came := make([]*Delivery, len(old))
-	missing := map[string]int{}
-	limit := s.t.Subject.Wait
-	for i, d := range old {
-		missing[d.Key] = i
+	limit := s.t.comeBackLimit(old)
+	came, more := s.collect(old, limit)
+	if lost := without(old, came); len(lost) > 0 {
+		s.t.Errorf("%d of %d messages that were not settled did not come again within %v: %s%s", len(lost), len(old), limit, some(lost), s.state())
+	}
+	s.mustNot(more, barred, why)
+	s.extra(slices.DeleteFunc(more, func(d *Delivery) bool { return slices.Contains(barred, d.Key) }))
+	return came
+}
+
+// comeBackLimit is how long deliveries may take to come again.
+func (t *Trial) comeBackLimit(old []*Delivery) time.Duration {
+	limit := t.Subject.Wait
+	for _, d := range old {
 		if d.Caps.Unsettled == core.UnsettledOnTimeout {
-			limit = max(limit, d.Caps.MaxHold+s.t.Subject.Wait)
+			limit = max(limit, d.Caps.MaxHold+t.Subject.Wait)
 		}
 	}
-	var more []*Delivery
+	return limit
+}
+
+// without are the keys of those of old that did not come.
+func without(old, came []*Delivery) (lost []string) {
+	for i, d := range old {
+		if came[i] == nil {
+			lost = append(lost, d.Key)
+		}
+	}
+	return lost
+}
+
+// collect waits, at most so long, until the messages of old have come again. It
+// returns the new delivery of each, nil for none, and what else came.
+func (s *Sub) collect(old []*Delivery, limit time.Duration) (came, more []*Delivery) {
+	came = make([]*Delivery, len(old))
+	missing := map[string]int{}
+	for i, d := range old {
+		missing[d.Key] = i
+	}
 	for until := time.Now().Add(limit); len(missing) > 0 && s.more(time.Until(until)); {
 		d := s.Next()
 		if i, ok := missing[d.Key]; ok {
@@ -189,18 +232,7 @@ func (s *Sub) again(old []*Delivery, barred []string, why string) []*Delivery {
 		}
 		more = append(more, d)
 	}
-	if len(missing) > 0 {
-		lost := make([]string, 0, len(missing))
-		for _, d := range old {
-			if _, ok := missing[d.Key]; ok {
-				lost = append(lost, d.Key)
-			}
-		}
-		s.t.Errorf("%d of %d messages that were not settled did not come again within %v: %s%s", len(lost), len(old), limit, some(lost), s.state())
-	}
-	s.mustNot(more, barred, why)
-	s.extra(slices.DeleteFunc(more, func(d *Delivery) bool { return slices.Contains(barred, d.Key) }))
-	return came
+	return came, more
 }
 
 // more waits for a delivery, at most so long.
@@ -308,4 +340,19 @@ func (s *Sub) leave() {
 	s.finishAll()
 	s.End()
 	s.p.Close()
+}
+
+// sortByID sorts deliveries as they came.
+func sortByID(ds []*Delivery) {
+	slices.SortFunc(ds, func(a, b *Delivery) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// pause lets a while pass before something is tried again.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

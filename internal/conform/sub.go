@@ -31,10 +31,12 @@ type Delivery struct {
 	Caps           core.Capabilities // of its profile
 	At             time.Time
 
-	weight   int64
-	decided  bool // a verdict that ends it was sent
-	void     bool
-	voidedAt uint64 // how many deliveries had come then
+	weight     int64
+	decided    bool // a verdict that ends it was sent
+	void       bool
+	voidedAt   uint64 // how many deliveries had come then
+	voidedWhen time.Time
+	returns    bool // as the void said
 }
 
 // verdict is one verdict sent, for one delivery.
@@ -321,7 +323,7 @@ func (s *Sub) void(v *transportpb.Void) {
 	if n := v.GetCount(); n > 0 && (v.GetFirst() == 0 || v.GetFirst()+n-1 > uint64(len(s.all))) {
 		s.t.Errorf("void names deliveries %d to %d, and %d were sent", v.GetFirst(), v.GetFirst()+n-1, len(s.all))
 	}
-	s.ranOut(named)
+	s.ranOut(named, v.GetReturns())
 }
 
 // change returns a channel that is closed at the next event.

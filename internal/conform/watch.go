@@ -36,12 +36,12 @@ func (s *Sub) sought(r *transportpb.Sought) {
 	case r.GetNext() > next:
 		s.t.Errorf("sought names %d as the first delivery from the new position, and %d were sent", r.GetNext(), len(s.all))
 	default:
-		s.ranOut(func(d *Delivery) bool { return d.ID < r.GetNext() })
+		s.ranOut(func(d *Delivery) bool { return d.ID < r.GetNext() }, false)
 	}
 }
 
 // ranOut notes that deliveries ended without a verdict; the lock is held.
-func (s *Sub) ranOut(named func(d *Delivery) bool) {
+func (s *Sub) ranOut(named func(d *Delivery) bool, returns bool) {
 	for _, v := range s.verdicts[s.answered:] {
 		if v.id > 0 && v.id <= uint64(len(s.all)) && named(s.all[v.id-1]) {
 			v.voided = true
@@ -55,7 +55,7 @@ func (s *Sub) ranOut(named func(d *Delivery) bool) {
 			s.open--
 			s.bytes -= d.weight
 		}
-		d.void, d.voidedAt = true, uint64(len(s.all))
+		d.void, d.voidedAt, d.voidedWhen, d.returns = true, uint64(len(s.all)), time.Now(), returns
 	}
 }
 
