@@ -88,7 +88,6 @@ func TestWrittenModule(t *testing.T) {
 	output(t, command(t, dir, "go", "build", "-o", bin+"/", ".")) // named by the module's path
 	longshore := filepath.Join(bin, "longshore")
 	t.Run("vet", func(t *testing.T) { output(t, command(t, dir, "go", "vet", "./...")) })
-	t.Run("tool", func(t *testing.T) { output(t, command(t, dir, "go", "tool", "longshore", "version")) })
 	t.Run("describe", func(t *testing.T) {
 		out := output(t, command(t, bin, longshore, "plugin", "describe", "harbour"))
 		for _, want := range []string{"harbour 0.1.0", "counts deliveries", "max_messages", "max_bytes"} {
@@ -99,12 +98,13 @@ func TestWrittenModule(t *testing.T) {
 	})
 	t.Run("service", func(t *testing.T) { runService(t, dir, longshore) })
 	t.Run("settings", func(t *testing.T) { refuseSettings(t, dir, longshore) })
+	t.Run("card", func(t *testing.T) { writeCard(t, dir) })
 	t.Run("conformance", func(t *testing.T) { passSuite(t, dir) })
 }
 
 // needMore are cases that the queue cannot be tried in: no destination hangs, and
 // there is no connection to cut.
-var needMore = []string{"publish/stalled", "unsettled/disconnect"}
+var needMore = []string{"publish/stalled", "unsettled/disconnect", "unsettled/void"}
 
 // passSuite runs the module's own test: every case that applies has passed.
 func passSuite(t *testing.T, dir string) {
@@ -121,6 +121,25 @@ func passSuite(t *testing.T, dir string) {
 	}
 	if passed < 20 {
 		t.Errorf("%d cases have passed, which cannot be all:\n%s", passed, out)
+	}
+}
+
+// writeCard runs the line of the workflow that writes the card, with few cases.
+func writeCard(t *testing.T, dir string) {
+	output(t, command(t, dir, "go", "build", "-o", "bin/", "."))
+	workflow, err := os.ReadFile(filepath.Join(dir, ".github", "workflows", "ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)- run: go (tool longshore conform .*)$`).FindSubmatch(workflow)
+	if line == nil {
+		t.Fatalf("the workflow writes no card:\n%s", workflow)
+	}
+	output(t, command(t, dir, "go", append(strings.Fields(string(line[1])), "--run", "^describe/")...))
+	for _, card := range []string{"card.json", "card.md"} {
+		if text, err := os.ReadFile(filepath.Join(dir, card)); err != nil || !strings.Contains(string(text), "describe/stable") {
+			t.Errorf("%s: %v, or without its cases:\n%s", card, err, text)
+		}
 	}
 }
 
