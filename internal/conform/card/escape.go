@@ -12,7 +12,7 @@ import (
 // terminal.
 func plain(text string) string {
 	var b strings.Builder
-	runes := []rune(oneLine(text))
+	runes := []rune(OneLine(text))
 	for i, r := range runes {
 		if special(runes, i) {
 			b.WriteByte('\\')
@@ -46,7 +46,7 @@ func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // code returns a text as code within a line, "" for none. A table ends a cell at
 // a bar even there, unless a backslash stands before it.
 func code(text string) string {
-	text = oneLine(text)
+	text = OneLine(text)
 	if text == "" {
 		return ""
 	}
@@ -61,8 +61,8 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-// oneLine replaces what would break a line, or command a terminal.
-func oneLine(text string) string {
+// OneLine replaces what would break a line, or command a terminal.
+func OneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -74,3 +74,52 @@ func (d *duration) String() string {
 	}
 	return time.Duration(*d).String()
 }
+
+// words splits a command line as a shell does, with quotes and backslashes and
+// nothing else.
+func words(line string) ([]string, error) {
+	var (
+		list  []string
+		word  strings.Builder
+		begun bool // a word, which may be empty
+		quote rune
+		plain bool // the next character stands for itself
+	)
+	for _, r := range line {
+		switch {
+		case plain:
+			if quote == '"' && !strings.ContainsRune("\"\\$`", r) {
+				word.WriteByte('\\')
+			}
+			word.WriteRune(r)
+			plain = false
+		case r == '\\' && quote != '\'':
+			begun, plain = true, true
+		case r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			begun, quote = true, r
+		case strings.ContainsRune(" \t\n", r):
+			if begun {
+				list = append(list, word.String())
+			}
+			word.Reset()
+			begun = false
+		default:
+			word.WriteRune(r)
+			begun = true
+		}
+	}
+	if quote != 0 || plain {
+		return nil, errors.New("a quote or backslash has no end")
+	}
+	if begun {
+		list = append(list, word.String())
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	return list, nil
+}

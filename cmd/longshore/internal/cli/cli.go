@@ -80,7 +80,7 @@ commands, and a retry policy for each subscription.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{command: cmd.CommandPath(), err: err}
 	})
-	root.AddCommand(a.runCommand(), a.explainCommand(), a.pluginCommand(), a.demoCommand(), a.newCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.explainCommand(), a.pluginCommand(), a.conformCommand(), a.demoCommand(), a.newCommand(), a.versionCommand(), conformHostCommand())
 	checkArgs(root)
 	return root
 }

@@ -28,7 +28,7 @@ func call(t *testing.T, args ...string) (status int, out, errs string) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "run", "explain", "plugin", "plugin list", "plugin describe", "demo", "version"} {
+	for _, command := range []string{"", "run", "explain", "plugin", "plugin list", "plugin describe", "conform", "demo", "version"} {
 		name := strings.ReplaceAll(strings.TrimSpace("longshore "+command), " ", "-")
 		t.Run(name, func(t *testing.T) {
 			status, out, errs := call(t, append(strings.Fields(command), "--help")...)

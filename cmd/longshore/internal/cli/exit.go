@@ -13,18 +13,23 @@ import (
 
 	"github.com/longshore-go/longshore/cmd/longshore/internal/config"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/process"
 )
 
 // The exit statuses, as the help text documents them.
 const (
 	ExitOK        = 0
-	ExitInternal  = 1 // a defect, an output that cannot be written, or what has no status of its own
-	ExitUsage     = 2 // wrong arguments, or an error in the service file
-	ExitStart     = 3 // the start was refused: nothing was delivered
-	ExitEndpoint  = 4 // an endpoint was lost for good, a closed standard output included
-	ExitAbandoned = 5 // a stop cut work off at its limit
-	ExitHandler   = 6 // a message stopped the service, as on_undecodable: fail_fast says
+	ExitInternal  = 1  // a defect, an output that cannot be written, or what has no status of its own
+	ExitUsage     = 2  // wrong arguments, or an error in the service file
+	ExitStart     = 3  // the start was refused: nothing was delivered
+	ExitEndpoint  = 4  // an endpoint was lost for good, a closed standard output included
+	ExitAbandoned = 5  // a stop cut work off at its limit
+	ExitHandler   = 6  // a message stopped the service, as on_undecodable: fail_fast says
+	ExitFailed    = 7  // a case of the conformance suite failed
+	ExitNoPlugin  = 8  // what was to be proved is no plugin
+	ExitSettings  = 9  // the plugin refuses its settings, subscription or destination
+	ExitConnect   = 10 // the plugin does not connect
 	exitSignal    = 128
 )
 
@@ -37,6 +42,7 @@ const exitStatuses = `Exit status:
   4    an endpoint was lost, for instance the reader of standard output is gone
   5    a stop cut work off at the drain limit
   6    a message stopped the service (on_undecodable: fail_fast)
+  7    a case failed; 7 to 10 are those of longshore conform, see its help
   130  ended at once by a second SIGINT (143: SIGTERM)`
 
 // usageError is a mistake in the arguments.
@@ -73,6 +79,10 @@ func status(err error) int {
 		abandoned   *host.AbandonedError
 		handler     *host.HandlerError
 		interrupted *interruptedError
+		failed      *failedError
+		noPlugin    *noPluginError
+		settings    *conform.SettingsError
+		unconnected *conform.ConnectError
 	)
 	switch {
 	case err == nil:
@@ -84,6 +94,14 @@ func status(err error) int {
 		return exitSignal + int(syscall.SIGINT)
 	case errors.As(err, &usage), errors.As(err, &file):
 		return ExitUsage
+	case errors.As(err, &failed):
+		return ExitFailed
+	case errors.As(err, &noPlugin):
+		return ExitNoPlugin
+	case errors.As(err, &settings):
+		return ExitSettings
+	case errors.As(err, &unconnected):
+		return ExitConnect
 	case errors.As(err, &handler):
 		return ExitHandler
 	case errors.As(err, &endpoint):

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore/cmd/longshore/internal/config"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/process"
 )
 
@@ -34,6 +35,10 @@ func TestStatus(t *testing.T) {
 		{"abandoned", &host.AbandonedError{}, 5},
 		{"endpoint, then abandoned", errors.Join(&host.AbandonedError{}, &host.EndpointError{}), 4},
 		{"handler", &host.HandlerError{}, 6},
+		{"failed cases", &failedError{}, 7},
+		{"no plugin", &noPluginError{&process.StartError{}}, 8},
+		{"refused settings", &settingsError{err: &conform.SettingsError{}}, 9},
+		{"no connection", &conform.ConnectError{}, 10},
 		{"second SIGINT", &interruptedError{syscall.SIGINT}, 130},
 		{"second SIGTERM", &interruptedError{syscall.SIGTERM}, 143},
 		{"cut short", fmt.Errorf("x: %w", context.Canceled), 130},

@@ -21,23 +21,48 @@ const maxFile = 1 << 20
 // Load reads and checks the file. Its error is an *Error where the file could
 // be read; lookup finds environment variables, as os.LookupEnv does.
 func Load(path string, lookup func(string) (string, bool)) (*File, error) {
-	f, err := os.Open(path)
+	text, err := read(path, "service file")
 	if err != nil {
-		return nil, fmt.Errorf("read service file: %w", err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read service file: %w", err)
-	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("read service file: %s is larger than %d bytes; is it a service file?", path, maxFile)
+		return nil, err
 	}
 	return Parse(path, text, lookup)
 }
 
+// read reads a file, which what names.
+func read(path, what string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("read %s: %s is larger than %d bytes; is it a %s?", what, path, maxFile, what)
+	}
+	return text, nil
+}
+
 // Parse checks the text of a file. name stands in its errors.
 func Parse(name string, text []byte, lookup func(string) (string, bool)) (*File, error) {
+	file := &File{name: name}
+	d, err := decode(name, text, lookup, reflect.ValueOf(file).Elem(), "add endpoints and subscriptions", "put each service into a file of its own")
+	if err != nil {
+		return nil, err
+	}
+	file.positions = d.positions
+	d.problems = append(d.problems, check(file)...)
+	if len(d.problems) > 0 {
+		return nil, d.error(name)
+	}
+	return file, nil
+}
+
+// decode decodes the one document of a text into v and notes what is wrong;
+// fill and split say what to do about a text without and with several.
+func decode(name string, text []byte, lookup func(string) (string, bool), v reflect.Value, fill, split string) (*decoder, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
@@ -45,24 +70,23 @@ func Parse(name string, text []byte, lookup func(string) (string, bool)) (*File,
 	}
 	if doc.Kind == 0 {
 		return nil, &Error{File: name, Problems: []Problem{{
-			Position: Position{1, 1}, Message: "the file is empty", Fix: "add endpoints and subscriptions",
+			Position: Position{1, 1}, Message: "the file is empty", Fix: fill,
 		}}}
 	}
 	d := &decoder{lookup: lookup, positions: map[string]Position{}}
-	file := &File{name: name}
-	d.value(doc.Content[0], "", reflect.ValueOf(file).Elem(), field{typ: reflect.TypeFor[File]()})
-	file.positions = d.positions
+	d.value(doc.Content[0], "", v, field{typ: v.Type()})
 	if err := dec.Decode(&more); err == nil {
-		d.fail(&more, "", "put each service into a file of its own", "a second document begins")
+		d.fail(&more, "", split, "a second document begins")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, syntaxError(name, err)
 	}
-	d.problems = append(d.problems, check(file)...)
-	if len(d.problems) > 0 {
-		sortProblems(d.problems)
-		return nil, &Error{File: name, Problems: d.problems}
-	}
-	return file, nil
+	return d, nil
+}
+
+// error returns what was noted.
+func (d *decoder) error(name string) *Error {
+	sortProblems(d.problems)
+	return &Error{File: name, Problems: d.problems}
 }
 
 // syntaxError wraps what the YAML parser says. It gives the line only within

@@ -197,5 +197,9 @@ func FuzzParse(f *testing.F) {
 		if (file == nil) == (err == nil) {
 			t.Errorf("got file %v and error %v, want one of them", file, err)
 		}
+		settings, err := ParseSettings("x.yaml", text, environment)
+		if (settings == nil) == (err == nil) {
+			t.Errorf("got settings %v and error %v, want one of them", settings, err)
+		}
 	})
 }
