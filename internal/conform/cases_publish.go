@@ -122,7 +122,7 @@ func publishReceipts(t *Trial) {
 	b.Confirmed(Outgoing(ms...)...)
 	keys = append(keys, Keys(ms)...)
 	if _, doubles := c.Await(keys); doubles > 0 {
-		t.Errorf("%d of %d messages arrived more than once, though each was published once", doubles, len(keys))
+		t.doubled("%d of %d messages arrived more than once, though each was published once", doubles, len(keys))
 	}
 	c.Stop()
 	p.Close()
@@ -322,7 +322,7 @@ func publishDeliverAfter(t *Trial) {
 	keys := Keys(ms)
 	first, doubles := c.Await(keys)
 	if doubles > 0 {
-		t.Errorf("a delayed message arrived more than once")
+		t.doubled("a delayed message arrived more than once")
 	}
 	late := first[keys[0]].At.Sub(sent)
 	if late < delay {

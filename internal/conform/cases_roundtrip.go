@@ -98,7 +98,7 @@ func copyAddress(t *Trial) {
 	}
 	s.Finish(d)
 	for _, more := range s.Within(t.Subject.Quiet) {
-		t.Errorf("delivery %d came though every copy had come back: %s", more.ID, more.Key)
+		t.doubled("delivery %d came though every copy had come back: %s", more.ID, more.Key)
 	}
 	s.Barrier()
 	s.End()
@@ -126,7 +126,7 @@ func copyCarry(t *Trial) {
 		s.Finish(d)
 	}
 	for _, d := range more {
-		t.Errorf("delivery %d came beside the copies: %s", d.ID, d.Key)
+		t.doubled("delivery %d came beside the copies: %s", d.ID, d.Key)
 	}
 	s.Barrier()
 	s.End()
