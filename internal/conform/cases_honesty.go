@@ -114,17 +114,15 @@ func (s *Sub) forgotten(d *Delivery, run *frame.VerdictRun) {
 }
 
 // nextComes feeds one message into a window that has room, since why.
-func (s *Sub) nextComes(why string) *Delivery {
+func (s *Sub) nextComes(why string) {
 	keys := s.t.Feed(s.p, 1)
 	if !s.more(s.t.Subject.Wait) {
 		s.t.Fatalf("no message came within %v though %s%s", s.t.Subject.Wait, why, s.state())
 	}
-	d := s.Next()
-	if d.Key != keys[0] {
-		s.Finish(d)
-		return s.first(keys)[0]
+	if d := s.Next(); d.Key != keys[0] {
+		s.letGo(d)
+		s.first(keys)
 	}
-	return d
 }
 
 // honestyMaxDelay goes to the limit and beyond. What is accepted is left with

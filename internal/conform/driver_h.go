@@ -40,27 +40,42 @@ func (t *Trial) own(key string) bool {
 func (s *Sub) feedTake(n int) []*Delivery { return s.first(s.t.Feed(s.p, n)) }
 
 // first returns the first delivery of each message, in the order of keys. What
-// comes beside them is let go.
+// comes beside them is let go at once, since it may fill the window. The case
+// ends where a message does not come.
 func (s *Sub) first(keys []string) []*Delivery {
-	came, more := s.TakeKeys(keys)
-	s.extra(more)
-	ds := make([]*Delivery, len(keys))
+	at := map[string]int{}
 	for i, k := range keys {
-		ds[i] = came[k]
+		at[k] = i
+	}
+	ds := make([]*Delivery, len(keys))
+	for len(at) > 0 {
+		if !s.more(s.t.Subject.Wait) {
+			var lost []string
+			for _, k := range keys {
+				if _, ok := at[k]; ok {
+					lost = append(lost, k)
+				}
+			}
+			s.t.Fatalf("%d of %d messages did not come within %v: %s%s", len(lost), len(keys), s.t.Subject.Wait, some(lost), s.state())
+		}
+		d := s.Next()
+		i, ok := at[d.Key]
+		if !ok {
+			s.extra([]*Delivery{d})
+			continue
+		}
+		ds[i] = d
+		delete(at, d.Key)
 	}
 	return ds
 }
 
 // extra lets go of deliveries that no case asked for.
 func (s *Sub) extra(ds []*Delivery) {
-	own := 0
 	for _, d := range ds {
-		if s.t.own(d.Key) && !cumulative(d.Caps) { // of those some were let go of
-			own++
+		if s.t.own(d.Key) && !cumulative(d.Caps) && !hasHold(d.Caps) { // of those some were let go of
+			s.t.Notef("message %s came again without a reason that the case gave", d.Key)
 		}
-	}
-	if own > 0 {
-		s.t.Notef("%d deliveries came again without a reason that the case gave", own)
 	}
 	s.letGo(ds...)
 }
@@ -104,6 +119,15 @@ func (s *Sub) voided(d *Delivery) bool {
 	return d.void
 }
 
+// overtaken reports whether a delivery that is stale is void, or is said to be
+// soon: its hold may end between a verdict and its answer.
+func (s *Sub) overtaken(d *Delivery) bool {
+	if hasHold(d.Caps) {
+		s.await(s.t.Subject.Late, func() bool { return d.void || s.over })
+	}
+	return s.voided(d)
+}
+
 // expect decides one delivery and reports whether the answer is as wanted. The
 // delivery may have become void in between, by the end of its hold: then it is
 // stale, and only an ack may count still.
@@ -113,7 +137,7 @@ func (s *Sub) expect(d *Delivery, run frame.VerdictRun, want frame.SettleStatus)
 	if r.Status == want {
 		return true
 	}
-	if s.voided(d) && (r.Status == frame.SettleStale || r.Status == frame.SettleDone && run.Kind == core.VerdictAck) {
+	if r.Status == frame.SettleStale && s.overtaken(d) || r.Status == frame.SettleDone && run.Kind == core.VerdictAck && s.voided(d) {
 		s.t.Notef("a delivery became void before its %s", verdictWord(&run))
 		return false
 	}
@@ -284,15 +308,20 @@ func (t *Trial) headed(n int) []core.Message {
 }
 
 // counted checks the source's count of a message that came again, where it
-// counts: one more for each delivery, and at least that where its source may
-// have delivered it to a process that was killed before it passed it on.
+// counts: one more for each delivery. Its source may have delivered it to a
+// process that was killed before it passed it on, or again and again as holds
+// ended.
 func (s *Sub) counted(old, d *Delivery, killed bool) {
 	if !counts(d.Caps) {
 		return
 	}
-	switch want := old.Attempt + 1; {
-	case d.Attempt == want:
-	case killed && d.Attempt > want:
+	want, most := old.Attempt+1, old.Attempt+1
+	if hasHold(d.Caps) {
+		most += uint32(d.At.Sub(old.At) / d.Caps.MaxHold)
+	}
+	switch {
+	case d.Attempt >= want && d.Attempt <= most:
+	case killed && d.Attempt > most:
 		s.t.Notef("behind a kill the attempt rose from %d to %d", old.Attempt, d.Attempt)
 	default:
 		s.t.Errorf("message %s came again with attempt %d behind attempt %d: its source counts, so it is %d", d.Key, d.Attempt, old.Attempt, want)
