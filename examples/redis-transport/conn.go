@@ -23,19 +23,19 @@ type conn struct {
 	endpoint *endpoint
 	client   *redis.Client
 	consumer string
-	durable  bool // the server writes down what it has before it answers
+	durable  bool // the server remembers what is pending
 	link     link
 
 	mu   sync.Mutex
 	subs map[*subscription]bool
 }
 
-// learn asks the server for its version and its persistence. One that does not
-// tell its persistence is taken for one that has none.
+// learn asks the server for its version, and whether it is as durable as the
+// settings say: what Inspect promised may be narrowed, never widened.
 func (c *conn) learn(ctx context.Context) error {
 	info, err := c.client.Info(ctx, "server", "persistence").Result()
 	if err != nil {
-		return c.endpoint.fault("connect", err)
+		return c.endpoint.fault(err)
 	}
 	facts := make(map[string]string)
 	for line := range strings.Lines(info) {
@@ -48,10 +48,13 @@ func (c *conn) learn(ctx context.Context) error {
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {
 		return &core.Fault{
 			Code:    core.FaultUnsupported,
-			Message: "connect: redis at " + c.endpoint.settings.Address + " is version " + version + "; it must be 7.0 or newer",
+			Message: "redis at " + c.endpoint.settings.Address + " is version " + version + "; it must be 7.0 or newer",
 		}
 	}
-	c.durable = facts["aof_enabled"] == "1"
+	c.durable = c.endpoint.settings.Durable && facts["aof_enabled"] == "1"
+	if c.endpoint.settings.Durable && !c.durable {
+		c.endpoint.log.Warn("the settings say durable, and the server writes no append-only file; it counts as not durable")
+	}
 	return nil
 }
 
@@ -67,7 +70,7 @@ func (c *conn) Subscribe(ctx context.Context, r pluginapi.Registration) (plugina
 	}
 	err = c.client.XGroupCreateMkStream(ctx, r.Name, o.Group, start).Err()
 	if err != nil && code(err) != "BUSYGROUP" { // that is: it exists
-		return nil, c.endpoint.fault("subscribe to "+r.Name, err)
+		return nil, c.endpoint.fault(err)
 	}
 	s := newSubscription(c, r, o.Group)
 	c.mu.Lock()

@@ -46,7 +46,7 @@ func TestWrongPassword(t *testing.T) {
 // where it writes an append-only file.
 func TestServerIsKilled(t *testing.T) {
 	s := startServer(t, "--appendonly", "yes")
-	c := s.connect("")
+	c := s.connect(`, "durable": true`)
 	states := make(chan pluginapi.LinkState, 100)
 	c.ReportLink(func(st pluginapi.LinkState) { states <- st })
 	if st := <-states; !st.Up {
@@ -83,7 +83,7 @@ func TestServerIsKilled(t *testing.T) {
 // passes, so that it is opened anew.
 func TestServerForgets(t *testing.T) {
 	s := startServer(t)
-	c := s.connect("")
+	c := s.connect(`, "durable": true`)
 	r := s.subscribe(c, "s", "{}")
 	if r.Profiles()[0].Durable {
 		t.Error("durable, without an append-only file")

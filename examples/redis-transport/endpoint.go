@@ -32,7 +32,7 @@ func (e *endpoint) Inspect(u pluginapi.Usage) pluginapi.Inspection {
 	groups := make([]string, len(u.Registrations))
 	for i, r := range u.Registrations {
 		report := pluginapi.RegistrationReport{
-			Profiles: []core.Capabilities{capabilities(r.Name, time.Duration(e.settings.Hold))},
+			Profiles: []core.Capabilities{capabilities(r.Name, time.Duration(e.settings.Hold), e.settings.Durable)},
 			Findings: nameFindings(r.Name),
 		}
 		o, err := e.options(r)

@@ -23,9 +23,9 @@ func code(err error) string {
 	return word
 }
 
-// fault says an error in the host's words.
-func (e *endpoint) fault(doing string, err error) *core.Fault {
-	f := &core.Fault{Message: doing + ": redis at " + e.settings.Address + ": " + err.Error()}
+// fault says an error in the host's words. What was being done the host knows.
+func (e *endpoint) fault(err error) *core.Fault {
+	f := &core.Fault{Message: "redis at " + e.settings.Address + ": " + err.Error()}
 	switch code(err) {
 	case "": // no answer
 		f.Code, f.Transient = core.FaultUnavailable, true
@@ -49,5 +49,5 @@ func (e *endpoint) fault(doing string, err error) *core.Fault {
 // answer.
 func sent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return code(err) == "" && !(ok && op.Op == "dial")
+	return code(err) == "" && (!ok || op.Op != "dial")
 }

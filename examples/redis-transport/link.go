@@ -49,7 +49,7 @@ func (c *conn) watch(ctx context.Context, report func(pluginapi.LinkState)) {
 			up = now
 			state := pluginapi.LinkState{Up: up}
 			if !up {
-				state.Reason = c.endpoint.fault("ping", err).Message
+				state.Reason = c.endpoint.fault(err).Message
 			}
 			report(state)
 		}

@@ -19,18 +19,18 @@ func (c *conn) Publish(ctx context.Context, msgs []pluginapi.Outgoing, done func
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	for i, add := range adds {
-		done(i, c.receipt(msgs[i].Message.Name, add))
+		done(i, c.receipt(add))
 	}
 }
 
 // receipt says what became of one message. An answer of the server is certain,
 // and so is a connection that could not be made; anything else may have arrived.
-func (c *conn) receipt(stream string, add *redis.StringCmd) pluginapi.Receipt {
+func (c *conn) receipt(add *redis.StringCmd) pluginapi.Receipt {
 	id, err := add.Result()
 	if err == nil {
 		return pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed, Position: []byte(id)}
 	}
-	r := pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: c.endpoint.fault("publish to "+stream, err)}
+	r := pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: c.endpoint.fault(err)}
 	if sent(err) {
 		r.Status = pluginapi.ReceiptUnknown
 	}

@@ -73,6 +73,11 @@ func (s *server) kill() {
 	s.cmd.Wait()
 }
 
+// disconnect cuts the connections of all others.
+func (s *server) disconnect(ctx context.Context) error {
+	return s.client.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err()
+}
+
 // until waits until what is so.
 func (s *server) until(what string, so func() bool) {
 	s.t.Helper()

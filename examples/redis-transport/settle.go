@@ -50,7 +50,7 @@ func (s *subscription) settle(ctx context.Context, vs []pluginapi.Verdict) []plu
 	for n, i := range at {
 		switch {
 		case err != nil:
-			results[i] = pluginapi.Result{Status: pluginapi.ResultFailed, Fault: s.conn.endpoint.fault("settle", err)}
+			results[i] = pluginapi.Result{Status: pluginapi.ResultFailed, Fault: s.conn.endpoint.fault(err)}
 		case there[n] == 0:
 			results[i] = pluginapi.Result{Status: pluginapi.ResultStale}
 		default:
@@ -75,18 +75,20 @@ func (s *subscription) step(v pluginapi.Verdict) any {
 	return (s.hold - left).Milliseconds()
 }
 
-// settled keeps the leases as the server does.
+// settled keeps the leases as the server does. What could not be carried out stays
+// with its consumer, and is due when its hold is over.
 func (s *subscription) settled(v pluginapi.Verdict, status pluginapi.ResultStatus, asked time.Time) {
-	x, done := v.Handle.(*lease), status == pluginapi.ResultDone
-	if v.Kind == core.VerdictExtend && status != pluginapi.ResultStale {
-		if done {
-			s.leases.extend(x, asked.Add(v.Hold))
-		}
-		return
-	}
-	s.leases.end(x, done && v.Kind == core.VerdictAck)
-	if done && v.Kind == core.VerdictRequeue {
-		s.leases.requeued(time.Now().Add(v.Delay))
+	x := v.Handle.(*lease)
+	switch {
+	case status == pluginapi.ResultStale:
+		s.leases.end(x, false)
+	case status != pluginapi.ResultDone:
+	case v.Kind == core.VerdictAck:
+		s.leases.end(x, true)
+	case v.Kind == core.VerdictExtend:
+		s.leases.move(x, asked.Add(v.Hold), true)
+	case v.Kind == core.VerdictRequeue:
+		s.leases.move(x, time.Now().Add(v.Delay+time.Millisecond), false) // the server counts whole ones
 	}
 }
 
@@ -98,13 +100,6 @@ func (s *subscription) AckLate(ctx context.Context, handles []any) []pluginapi.R
 		vs[i] = pluginapi.Verdict{Handle: h, Kind: core.VerdictAck}
 	}
 	return s.Settle(ctx, vs)
-}
-
-// Release forgets deliveries; they come again when their hold is over.
-func (s *subscription) Release(handles []any) {
-	for _, h := range handles {
-		s.leases.end(h.(*lease), false)
-	}
 }
 
 func tooLong(hold, limit time.Duration) pluginapi.Result {

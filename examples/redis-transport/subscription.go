@@ -55,22 +55,24 @@ func newSubscription(c *conn, r pluginapi.Registration, group string) *subscript
 
 // Profiles are what Inspect said, and no more than the server can do.
 func (s *subscription) Profiles() []core.Capabilities {
-	able := capabilities(s.stream, s.hold)
-	able.Durable = s.conn.durable
-	return []core.Capabilities{able}
+	return []core.Capabilities{capabilities(s.stream, s.hold, s.conn.durable)}
 }
 
 // Receive takes what is there, and waits where there is nothing. What is void is
 // told first: an entry that is delivered again was void before.
 func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.Batch, error) {
 	for ctx.Err() == nil {
-		b := pluginapi.Batch{Voids: s.leases.expire(time.Now())}
+		var b pluginapi.Batch
+		var due bool
+		if b.Voids, due = s.leases.expire(time.Now()); due {
+			s.look = time.Time{}
+		}
 		var err error
 		switch {
 		case room.Messages > 0:
 			err = s.take(ctx, room, &b)
 		case len(b.Voids) == 0:
-			s.sleep(ctx, s.leases.nextEnd(time.Now().Add(poll)))
+			s.sleep(ctx, s.leases.next(time.Now().Add(poll)))
 		}
 		if err = s.survive(ctx, err, &b); err != nil || len(b.Voids)+len(b.Reports)+len(b.Deliveries) > 0 {
 			return b, err
@@ -81,19 +83,18 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 
 // take asks the server for what is due and what is new, and waits for something
 // new where there is neither. The server has to go through all that is pending to
-// find what is due, so it is asked when something is, and once per poll for
-// others'.
+// find what is due, so it does when something of this process is, and once per
+// poll for what others held.
 func (s *subscription) take(ctx context.Context, room pluginapi.Room, b *pluginapi.Batch) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
 	now := time.Now()
-	look := !now.Before(s.leases.nextDue(s.look))
+	look := !now.Before(s.look)
 	t, err := s.runTake(limited, room, look)
 	if err != nil {
 		return err
 	}
 	if look && !t.full { // else there may be more
-		s.leases.taken(now)
 		s.look = now.Add(poll)
 	}
 	for _, id := range t.deleted {
@@ -103,19 +104,21 @@ func (s *subscription) take(ctx context.Context, room pluginapi.Room, b *plugina
 		}})
 	}
 	if len(t.entries)+len(t.deleted)+len(b.Voids) == 0 {
-		t.entries, err = s.await(ctx, s.leases.nextEnd(s.leases.nextDue(s.look)))
+		t.entries, err = s.await(ctx, s.leases.next(s.look))
 	}
 	s.deliver(t.entries, b)
 	return err
 }
 
 // deliver makes deliveries of entries, and voids what they replace.
-func (s *subscription) deliver(taken []entry, b *pluginapi.Batch) {
+func (s *subscription) deliver(entries []entry, b *pluginapi.Batch) {
 	until := time.Now().Add(s.hold)
-	for _, e := range taken {
+	for _, e := range entries {
 		m, fault := messageOf(s.stream, e.fields)
+		handle, voids := s.leases.add(e, until)
+		b.Voids = append(b.Voids, voids...)
 		b.Deliveries = append(b.Deliveries, pluginapi.Delivery{
-			Handle:      s.leases.add(e, until),
+			Handle:      handle,
 			Message:     m,
 			Attempt:     uint32(min(e.count, math.MaxUint32)),
 			Identity:    []byte(e.id),
@@ -123,7 +126,6 @@ func (s *subscription) deliver(taken []entry, b *pluginapi.Batch) {
 			Undecodable: fault,
 		})
 	}
-	b.Voids = append(b.Voids, s.leases.expire(time.Now())...)
 }
 
 // survive waits after an error that passes by itself, and returns any other. A
@@ -133,10 +135,10 @@ func (s *subscription) survive(ctx context.Context, err error, b *pluginapi.Batc
 		s.pause = firstPause
 		return nil
 	}
-	fault := s.conn.endpoint.fault("receive from "+s.stream, err)
+	fault := s.conn.endpoint.fault(err)
 	switch {
 	case code(err) == "NOGROUP":
-		b.Voids = append(b.Voids, s.leases.clear())
+		b.Voids = append(b.Voids, pluginapi.Void{All: true})
 		return fault
 	case !fault.Transient || errors.Is(err, redis.ErrClosed):
 		return fault
@@ -155,7 +157,7 @@ func (s *subscription) Close(ctx context.Context) error {
 		_ = s.waiter.Close()
 	})
 	if err != nil && code(err) != "NOGROUP" {
-		return s.conn.endpoint.fault("close "+s.stream, err)
+		return s.conn.endpoint.fault(err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -11,8 +12,9 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
-// maxMessage is the protocol's own limit; Redis takes more.
-const maxMessage = 64 << 20
+// maxMessage bounds payload and headers of a message. Redis takes more, and does
+// nothing else while it copies it.
+const maxMessage = 16 << 20
 
 // settings are those of an endpoint.
 type settings struct {
@@ -24,6 +26,7 @@ type settings struct {
 	Group       string        `json:"group" doc:"consumer group that subscriptions read in" default:"longshore" min:"1"`
 	Hold        core.Duration `json:"hold" doc:"how long a delivery stays with its consumer" default:"30s" min:"100ms" max:"24h"`
 	Timeout     core.Duration `json:"timeout" doc:"the longest that the server may take to answer" default:"5s" min:"100ms" max:"1m"`
+	Durable     bool          `json:"durable" doc:"the server writes an append-only file, so it remembers what is pending"`
 	DeleteAcked bool          `json:"delete_acked" doc:"delete entries once they are acked; only where one group reads the stream"`
 }
 
@@ -36,9 +39,9 @@ type options struct {
 // transport is Redis Streams. It has no state.
 type transport struct{}
 
-// Describe says the widest that any settings allow: no limit of hold and delay.
+// Describe says the widest that any settings allow.
 func (transport) Describe() pluginapi.Spec {
-	ceiling := capabilities("the stream", 24*time.Hour)
+	ceiling := capabilities("the stream", 24*time.Hour, true)
 	return pluginapi.Spec{
 		Name:         "redis",
 		Version:      "0.1.0",
@@ -61,9 +64,9 @@ func (transport) Describe() pluginapi.Spec {
 //   - Reject is left out: Redis knows one way to be rid of an entry, the ack.
 //   - Order is left out: consumers of a group take turns, and what comes again
 //     comes late.
-//   - Durable is the most there can be; a server without an append-only file
-//     narrows it, see conn.go.
-func capabilities(stream string, hold time.Duration) core.Capabilities {
+//   - Durable is what the settings say, and what the server says where that is
+//     less, see conn.go.
+func capabilities(stream string, hold time.Duration, durable bool) core.Capabilities {
 	return core.Capabilities{
 		Ack:       core.AckSingle,
 		Requeue:   core.RequeueDelayed,
@@ -73,7 +76,7 @@ func capabilities(stream string, hold time.Duration) core.Capabilities {
 		Counts:    core.CountNative,
 		Address:   stream,
 		Unsettled: core.UnsettledOnTimeout,
-		Durable:   true,
+		Durable:   durable,
 	}
 }
 
@@ -91,6 +94,9 @@ var publishing = core.Publishing{
 // Configure binds the settings and checks what their schema cannot say.
 func (transport) Configure(s pluginapi.Settings) (pluginapi.Endpoint, error) {
 	e := &endpoint{log: s.Logger}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
 	if err := s.Bind(&e.settings); err != nil {
 		return nil, err
 	}

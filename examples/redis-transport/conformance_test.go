@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore/pluginapi/plugintest"
+)
+
+// The built plugin keeps the promises of the protocol. It talks to itself: what is
+// published to a stream comes back through the group. LONGSHORE_CARD names a file
+// for the card.
+func TestConformance(t *testing.T) {
+	s := startServer(t, "--appendonly", "yes", "--appendfsync", "no")
+	path := filepath.Join(t.TempDir(), "longshore-transport-redis")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var opts []plugintest.Option
+	if card := os.Getenv("LONGSHORE_CARD"); card != "" {
+		opts = append(opts, plugintest.Card(card))
+	}
+	plugintest.Run(t, plugintest.Subject{
+		Path:       path,
+		Settings:   map[string]any{"address": s.address(), "hold": "2s", "durable": true, "delete_acked": true},
+		Disconnect: s.disconnect,
+		Late:       2 * time.Second,
+	}, opts...)
+}
