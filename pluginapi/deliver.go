@@ -107,40 +107,39 @@ func (r *receiver) readable(d *Delivery) {
 	}
 }
 
-// sendWithin sends deliveries in frames as long as the window has room, and
-// returns how many it sent.
+// sendWithin passes on deliveries as long as the window has room, and returns
+// how many. What does not make a full frame is left to the sender.
 func (r *receiver) sendWithin(ds []Delivery) int {
 	sent := 0
-	for sent < len(ds) {
-		f := frame.NewDeliveries()
-		n := r.fill(f, ds[sent:])
-		if n == 0 {
-			f.Release()
+	for {
+		n, full := r.fill(ds[sent:])
+		sent += n
+		if !full {
 			break
 		}
-		sent += n
-		r.out = frame.SubscribeResponse{Deliveries: f}
-		r.x.tell(&r.out)
+		r.x.flush()
+	}
+	if sent > 0 {
+		wake(r.x.toSender)
 	}
 	return sent
 }
 
-// fill moves deliveries into an empty frame, with ids, as far as frame and
-// window allow.
-func (r *receiver) fill(f *frame.Deliveries, ds []Delivery) int {
+// fill moves deliveries into the open frame, with ids, as far as it and the
+// window allow, and reports whether it is to be sent before more can follow.
+func (r *receiver) fill(ds []Delivery) (n int, full bool) {
 	x := r.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	size := int64(0)
 	for i := range ds {
-		if i == frame.MaxItems || x.room().Messages == 0 {
-			return i
+		if x.over || x.room().Messages == 0 {
+			return i, false
 		}
 		d := &ds[i]
 		bytes := int64(frame.Weight(&d.Message))
-		size += bytes + itemOverhead + int64(len(d.Message.Name)+len(d.Scope)+len(d.Identity)+len(d.Position)+len(d.Carry))
-		if i > 0 && size > frame.MaxBytes {
-			return i
+		size := bytes + itemOverhead + int64(len(d.Message.Name)+len(d.Scope)+len(d.Identity)+len(d.Position)+len(d.Carry))
+		if !x.open.takes(size) {
+			return i, true
 		}
 		id := x.ledger.Add(ledger.Entry{Handle: d.Handle, Scope: d.Scope, Bytes: bytes, Profile: d.Profile})
 		item := frame.Delivery{
@@ -150,9 +149,9 @@ func (r *receiver) fill(f *frame.Deliveries, ds []Delivery) int {
 		if !d.PublishedAt.IsZero() {
 			item.PublishedAt = d.PublishedAt.UnixNano()
 		}
-		f.Items = append(f.Items, item)
+		x.open.add(&item, size, len(ds)-i-1)
 	}
-	return len(ds)
+	return len(ds), x.open.full()
 }
 
 // void takes deliveries out of the window that ended without a verdict, and

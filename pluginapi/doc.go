@@ -42,6 +42,9 @@
 // that names the field. A panic in any of these calls ends what it belongs to,
 // not the process.
 //
+// Deliveries that come while others are on their way to the host share the next
+// frame, so Receive may as well return them one at a time.
+//
 // # Errors
 //
 // Return a [Fault] where the host shall decide by its class: Transient says that

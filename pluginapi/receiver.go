@@ -45,7 +45,6 @@ type receiver struct {
 	dull      int         // calls in a row that said nothing
 
 	pause *time.Timer
-	out   frame.SubscribeResponse
 	ids   []uint64
 }
 
@@ -88,6 +87,7 @@ func (r *receiver) run() {
 			r.caughtUp = false
 			r.x.tell(&frame.SubscribeResponse{CaughtUp: true})
 		case stepEnd:
+			r.x.flush()
 			r.drop()
 			r.stopped()
 			r.x.end(r.fault)

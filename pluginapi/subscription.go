@@ -28,8 +28,9 @@ const (
 )
 
 // subscription is one stream: the reader takes what the host says and never
-// waits, the receiver runs Receive and sends, the settler runs Settle and
-// answers. They share what stands under mu.
+// waits, the receiver runs Receive and passes on what it returned, the sender
+// sends the deliveries of several of them in one frame, the settler runs Settle
+// and answers. They share what stands under mu.
 type subscription struct {
 	server   *server
 	log      *slog.Logger
@@ -44,10 +45,12 @@ type subscription struct {
 	cancel context.CancelFunc
 
 	sending sync.Mutex
-	shut    atomic.Bool // nothing is sent any more
+	shut    atomic.Bool             // nothing is sent any more
+	frame   frame.SubscribeResponse // of deliveries, while they are sent
 
 	mu       sync.Mutex
 	ledger   *ledger.Ledger
+	open     openFrame
 	window   frame.Credit
 	stopped  bool        // no more intake
 	limit    *time.Timer // of the wait for Receive after a stop
@@ -63,8 +66,10 @@ type subscription struct {
 
 	toReceiver chan struct{}
 	toSettler  chan struct{}
+	toSender   chan struct{}
 	received   chan struct{} // closed when the receiver has ended
 	settled    chan struct{} // closed when the settler has ended
+	sent       chan struct{} // closed when the sender has ended
 	ended      chan struct{} // closed when intake has ended and Ended is sent
 	idle       chan struct{} // capacity 1: the settler has come to rest
 	failed     chan error    // capacity 1: something could not be sent
@@ -111,8 +116,10 @@ func (s *server) open(stream link.ServerSubscribeStream, p *transportpb.Registra
 
 		toReceiver: make(chan struct{}, 1),
 		toSettler:  make(chan struct{}, 1),
+		toSender:   make(chan struct{}, 1),
 		received:   make(chan struct{}),
 		settled:    make(chan struct{}),
+		sent:       make(chan struct{}),
 		ended:      make(chan struct{}),
 		idle:       make(chan struct{}, 1),
 		failed:     make(chan error, 1),
@@ -224,6 +231,7 @@ func (x *subscription) check(d *description, reg Registration) *core.Fault {
 func (x *subscription) run() error {
 	go x.receiver.run()
 	go x.settler.run()
+	go x.sendOpen()
 	err := x.until(x.read)
 	if errors.Is(err, io.EOF) {
 		err = x.finish()
@@ -239,6 +247,7 @@ func (x *subscription) run() error {
 	// What an author's call that did not end would send goes nowhere.
 	x.shut.Store(true)
 	x.retire()
+	x.within(x.sent)
 	x.close()
 	return err
 }
@@ -256,17 +265,6 @@ func (x *subscription) until(read func() error) error {
 	}
 }
 
-// tell sends; a stream that cannot be sent on is over.
-func (x *subscription) tell(r *frame.SubscribeResponse) {
-	if err := x.send(r); err != nil {
-		select {
-		case x.failed <- err:
-		default:
-		}
-		x.cancel()
-	}
-}
-
 // retire ends what may still be under way for the stream.
 func (x *subscription) retire() {
 	x.mu.Lock()
@@ -274,6 +272,9 @@ func (x *subscription) retire() {
 	x.over = true
 	if x.limit != nil {
 		x.limit.Stop()
+	}
+	if f := x.open.take(); f != nil {
+		f.Release()
 	}
 }
 
@@ -299,12 +300,21 @@ func (x *subscription) finish() error {
 
 // await waits for a goroutine in author code, at most for the limit.
 func (x *subscription) await(done <-chan struct{}, call string) {
+	if !x.within(done) {
+		x.log.Error("transport does not return from a call that was cancelled; it is left behind", "in", call)
+	}
+}
+
+// within waits at most for the limit of author code and reports whether done is
+// closed.
+func (x *subscription) within(done <-chan struct{}) bool {
 	t := time.NewTimer(x.server.options.AuthorLimit)
 	defer t.Stop()
 	select {
 	case <-done:
+		return true
 	case <-t.C:
-		x.log.Error("transport does not return from a call that was cancelled; it is left behind", "in", call)
+		return false
 	}
 }
 
@@ -359,20 +369,4 @@ func wake(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// errShut is what sending returns after the stream has ended.
-var errShut = errors.New("stream has ended")
-
-// send sends one message to the host. gRPC wants one sender at a time.
-func (x *subscription) send(r *frame.SubscribeResponse) error {
-	x.sending.Lock()
-	defer x.sending.Unlock()
-	if x.shut.Load() {
-		if r.Deliveries != nil {
-			r.Deliveries.Release()
-		}
-		return errShut
-	}
-	return x.stream.Send(r)
 }
