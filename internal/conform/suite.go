@@ -292,7 +292,7 @@ func (a *About) inspect(t *Trial, p *Process) error {
 	read, write := refusal(r.GetRegistrations()[0].GetFindings()), refusal(r.GetDestinations()[0].GetFindings())
 	s := a.Subject
 	switch {
-	case read != nil && (s.Subscription != DefaultSubscription || write != nil):
+	case read != nil && (s.Subscription != DefaultSubscription || s.Options != nil || write != nil):
 		return &SettingsError{Plugin: a.Describe.GetName(), Step: "subscription", Fault: read}
 	case write != nil && s.Destination != s.Subscription:
 		return &SettingsError{Plugin: a.Describe.GetName(), Step: "destination", Fault: write}
