@@ -4,9 +4,14 @@ package pluginapi
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -41,6 +46,12 @@ import (
 func Serve(t Transport) {
 	if os.Getenv(handshake.CookieKey) != handshake.CookieValue {
 		os.Exit(byHand(t, os.Args[1:]))
+	}
+	if spoken := os.Getenv(handshake.EnvVersions); !slices.Contains(strings.Split(spoken, ","), strconv.Itoa(handshake.Version)) {
+		// go-plugin would announce its own version all the same.
+		fmt.Fprintf(os.Stderr, "%s speaks version %d of the plugin protocol, and its host speaks %q: install a plugin and a host that fit\n",
+			filepath.Base(os.Args[0]), handshake.Version, spoken)
+		os.Exit(1)
 	}
 	p := newPlugin(t)
 	go p.leash()

@@ -21,6 +21,14 @@ const (
 
 // Environment variables of a host and of a plugin.
 const (
+	// EnvVersions names the protocol versions that the host speaks, separated by
+	// commas. The name is go-plugin's.
+	EnvVersions = "PLUGIN_PROTOCOL_VERSIONS"
+
+	// EnvSocketDir names the directory in which the plugin makes its socket. The
+	// name is go-plugin's.
+	EnvSocketDir = "PLUGIN_UNIX_SOCKET_DIR"
+
 	// EnvRunDir names the private directory of a generation. A plugin whose
 	// host is gone removes it, until it is gone.
 	EnvRunDir = "LONGSHORE_RUN_DIR"

@@ -21,6 +21,12 @@ func passedOn() []string {
 	}
 }
 
+// Environ is the environment in which Start executes a plugin, for who executes
+// one by other means: named are names passed on, start what the start needs.
+func Environ(named, start []string, runDir string) []string {
+	return environ(named, start, runDir, false)
+}
+
 // environ is a plugin's environment: the allow-list, the names passed on, then
 // what the start itself needs. Of a name given twice the last one counts.
 func environ(named, start []string, runDir string, stdio bool) []string {
