@@ -93,17 +93,19 @@ func findings(refuse, warn string) []pluginapi.Finding {
 	return fs
 }
 
-// Connect attaches the plugin to the broker.
+// Connect attaches the plugin to the broker. One that failed leaves no link
+// behind, so that it can be called again.
 func (e *endpoint) Connect(ctx context.Context, resume []byte) (pluginapi.Conn, error) {
 	if e.link == nil {
 		e.link = newLink(e.transport, e.settings.Address, e.logger())
 		if err := e.link.open(ctx, e.name, e.generation); err != nil {
+			e.drop()
 			return nil, unavailable("dial the memory broker", err)
 		}
 	}
 	c := &conn{endpoint: e, link: e.link}
 	if err := c.link.at(ctx, memory.AtConnect, ""); err != nil {
-		c.link.stop()
+		e.drop()
 		return nil, err
 	}
 	session := string(resume)
@@ -111,8 +113,14 @@ func (e *endpoint) Connect(ctx context.Context, resume []byte) (pluginapi.Conn, 
 		session = e.settings.Session
 	}
 	if err := c.link.attach(ctx, session); err != nil {
-		c.link.stop()
+		e.drop()
 		return nil, err
 	}
 	return c, nil
+}
+
+// drop ends the link.
+func (e *endpoint) drop() {
+	e.link.stop()
+	e.link = nil
 }

@@ -381,3 +381,23 @@ func TestInspect(t *testing.T) {
 		t.Errorf("destinations %+v", d)
 	}
 }
+
+func TestConnectAgain(t *testing.T) {
+	b := broker(t)
+	e, err := configure(b, settings.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Connect(ctx, nil); err == nil {
+		t.Fatal("a Connect whose context has ended succeeded")
+	}
+	conn, err := e.Connect(t.Context(), nil)
+	if err != nil {
+		t.Fatalf("connect again: %v", err)
+	}
+	if _, err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
