@@ -139,6 +139,7 @@ func TestProgress(t *testing.T) {
 	for _, r := range []conform.Result{
 		{Case: "credit/messages", Status: conform.Passed, Time: 120*time.Millisecond + 1, Notes: []string{"2 came twice"}},
 		{Case: "credit/bytes", Status: conform.Failed, Time: 1234 * time.Millisecond, Faults: []string{"too much came\nof \x1b[31mit", "and more"}, Log: []string{"[warn] x"}},
+		{Case: "credit/pause", Status: conform.Failed, Time: time.Second, Faults: []string{"1", "2", "3", "4", "5", "6", "7"}},
 		{Case: "settle/requeue", Status: conform.NotApplicable, Reason: "no profile has a requeue"},
 		{Case: "kill/host", Status: conform.NotRun, Reason: "the subject lacks an injector"},
 		{Case: "leak/rounds", Status: conform.Passed, Time: 150 * time.Second},

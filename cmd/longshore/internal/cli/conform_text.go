@@ -23,6 +23,9 @@ type progress struct {
 	err   error // the first one; nothing is written behind it
 }
 
+// shownFaults is how many faults of a case are shown; cards hold all.
+const shownFaults = 5
+
 // asideProgress is the progress of a run whose output is a card: on standard
 // error, where somebody watches it.
 func (a *App) asideProgress() *progress {
@@ -56,7 +59,11 @@ func (p *progress) result(r *conform.Result) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%*s%-*s  %s\n", paint(word), len("FAIL  ")-len(word), "", p.width, r.Case, about)
-	for _, f := range r.Faults {
+	for i, f := range r.Faults {
+		if i == shownFaults && len(r.Faults) > shownFaults+1 {
+			fmt.Fprintf(&b, "      and %d more\n", len(r.Faults)-i)
+			break
+		}
 		fmt.Fprintf(&b, "      %s\n", card.OneLine(f))
 	}
 	for _, n := range r.Notes {
