@@ -11,6 +11,8 @@ IMAGE   := $(PROTO)/image.binpb
 FUZZTIME ?= 15s
 
 PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe
+# Modules of their own.
+MODULES := examples/custom-transport examples/redis-transport
 
 .PHONY: help
 help: ## list the targets
@@ -26,10 +28,19 @@ demo: build ## send real lines through a real plugin: ack, retry, drop, panic, d
 	$(BIN)/longshore demo
 
 .PHONY: test
-test: build ## all tests with the race detector, examples and their modules included
+test: needs build ## all tests with the race detector, examples and their modules included
 	$(GO) vet ./...
 	$(GO) test -race -timeout 20m ./...
-	cd examples/custom-transport && $(GO) vet ./... && $(GO) test -race -timeout 5m ./...
+	@set -e; for m in $(MODULES); do echo "$(GO) test in $$m"; (cd $$m && $(GO) vet ./... && $(GO) test -race -timeout 10m ./...); done
+
+.PHONY: needs
+needs: ## what the tests need beside Go; in CI it is installed
+	@./tools/needs.sh $(if $(CI),--install)
+
+.PHONY: cards
+cards: build ## try our transports from outside and write their cards to bin/cards/
+	@mkdir -p $(BIN)/cards
+	@./tools/cards.sh $(BIN)/cards
 
 .PHONY: check
 check: lint fresh vuln ## lint, generated files, protocol compatibility, known vulnerabilities

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 before=$(mktemp -d)
 trap 'rm -rf "$before"' EXIT
-paths=(internal/transportpb docs/settlement cmd/longshore)
+paths=(internal/transportpb docs/settlement docs/conformance cmd/longshore)
 cp -r --parents "${paths[@]}" "$before"
 make -s generate >/dev/null
 stale=0

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
+	"github.com/longshore-go/longshore/internal/conform"
+)
+
+//go:generate go test . -run ^TestConformance -update
+
+// The cards in the guide are what the transports earn today, but for times.
+func TestConformanceCards(t *testing.T) {
+	files, err := filepath.Glob("../../docs/conformance/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %v, %v; want the settings of the cards", files, err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "card.json")
+			cmd := command(t, "conform", plugin(name), "--settings", file, "--card", path)
+			if r := finish(t, cmd); r.status != 0 {
+				t.Fatalf("got status %d:\n%s%s", r.status, r.out, r.err)
+			}
+			golden.Compare(t, strings.TrimSuffix(file, ".yaml")+".md", readCard(t, path).Stable().Markdown())
+		})
+	}
+}
+
+// The list of cases in the guide is the suite's.
+func TestConformanceCases(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("# The cases\n\nWhat `longshore conform` and `plugintest.Run` ask of a transport, by area. Sections are those of [the protocol](../protocol.md).\n")
+	area := ""
+	for _, c := range conform.Cases() {
+		if at, _, _ := strings.Cut(c.ID, "/"); at != area {
+			area = at
+			fmt.Fprintf(&b, "\n## %s\n\n| case | what the plugin has to do | section |\n|---|---|---|\n", area)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.ID, strings.ReplaceAll(c.Claim, "|", `\|`), c.Section)
+	}
+	golden.Compare(t, "../../docs/conformance/cases.md", b.Bytes())
+}
+
+// Ids are unique and their form is what --run and cards rely on.
+func TestConformanceCaseIDs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range conform.Cases() {
+		area, what, ok := strings.Cut(c.ID, "/")
+		if !ok || area == "" || what == "" || strings.ToLower(c.ID) != c.ID {
+			t.Errorf("%q is not area/what in lower case", c.ID)
+		}
+		if seen[c.ID] {
+			t.Errorf("%s is there twice", c.ID)
+		}
+		seen[c.ID] = true
+		if c.Section == "" || !strings.HasSuffix(c.Claim, ".") || c.Run == nil {
+			t.Errorf("%s lacks its section, its claim as a sentence, or its run", c.ID)
+		}
+	}
+}
