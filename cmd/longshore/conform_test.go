@@ -71,7 +71,7 @@ var caseLine = regexp.MustCompile(`(?m)^(ok  |FAIL|-   )  ([a-z]+/[a-z0-9-]+) `)
 // case kills is the command itself.
 func TestConform(t *testing.T) {
 	dir := t.TempDir()
-	cmd := command(t, "conform", plugin("liar"), "--settings", settingsOf(t, honest), "--run", "^(kill/host|settle/|honesty/)",
+	cmd := command(t, "conform", plugin("liar"), "--settings", settingsOf(t, honest+"token: hunter2\n"), "--run", "^(kill/host|settle/|honesty/)",
 		"--card", filepath.Join(dir, "card.json"), "--card", filepath.Join(dir, "card.md"))
 	r := finish(t, cmd)
 	if r.status != 0 || r.err != "" {
@@ -106,6 +106,9 @@ func TestConform(t *testing.T) {
 	}
 	if got := files(t, dir); got != "card.json card.md" {
 		t.Errorf("got files %q, want the two cards", got)
+	}
+	if text, err := c.JSON(); err != nil || bytes.Contains(text, []byte("hunter2")) || strings.Contains(r.out, "hunter2") {
+		t.Errorf("the secret is shown, %v", err)
 	}
 }
 
@@ -209,6 +212,39 @@ func TestConformInterrupted(t *testing.T) {
 				t.Errorf("folders of cases are left: %s", got)
 			}
 		})
+	}
+}
+
+// A second signal ends at once, whatever the first one waits for: here an
+// injector that is killed two seconds after it.
+func TestConformInterruptedTwice(t *testing.T) {
+	started := filepath.Join(t.TempDir(), "started")
+	cmd := command(t, "conform", plugin("pipe"), "--collect", "cat", "--run", "^credit/messages$", "--log-level", "info",
+		"--inject", fmt.Sprintf(`sh -c 'trap "" TERM; echo >%s; exec sleep 30'`, started))
+	temp := t.TempDir()
+	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
+	var out, errs log
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, limit/2, "the injector runs", func() bool {
+		_, err := os.Stat(started)
+		return err == nil
+	})
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	errs.says(t, "stopping; the next signal ends at once")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 130 {
+		t.Errorf("got status %d, want 130: %s", got, errs.String())
+	}
+	if files(t, temp) == "" {
+		t.Error("the folder of the case is removed: the end waited for the injector")
 	}
 }
 
