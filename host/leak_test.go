@@ -64,6 +64,12 @@ func TestRestartsLeakNothing(t *testing.T) {
 	}
 	eventually(t, "the host is up again", s.Ready)
 	var at300 held
+	t.Cleanup(func() {
+		if t.Failed() {
+			stacks := make([]byte, 1<<20)
+			t.Logf("after 50 restarts: %+v; after 300: %+v\n%s", at50, at300, stacks[:runtime.Stack(stacks, true)])
+		}
+	})
 	// Goroutines of the last restart may take a moment to end.
 	eventually(t, "goroutines and descriptors are as before", func() bool {
 		at300 = holding(t)
