@@ -18,7 +18,6 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
 if os.environ.get("LONGSHORE_PLUGIN") != "6c6f6e6773686f7265" or "1" not in os.environ.get("PLUGIN_PROTOCOL_VERSIONS", "").split(","):
     sys.exit("longshore-transport-sqlite is a plugin: it is started by a longshore host that speaks version 1 of the protocol")
 threading.Thread(target=leash, daemon=True).start()  # before the imports that take time
-
 import grpc
 from google.protobuf.any import pack
 from google.rpc.status_pb2 import Status
@@ -34,7 +33,6 @@ PUBLISHING = pb.Publishing(confirms=pb.CONFIRM_STORED, retains=pb.RETENTION_TRAN
                            headers=pb.HEADER_MODE_NATIVE_BYTES, max_bytes=MAX_BYTES, repeats=True)
 PROFILE = {"ack": pb.ACK_MODE_SINGLE, "requeue": pb.REQUEUE_MODE_DELAYED, "max_delay": MAX_DELAY, "reject": pb.REJECT_MODE_DROPS,
            "counts": pb.COUNT_MODE_NATIVE, "unsettled": pb.UNSETTLED_ON_DISCONNECT, "durable": True, "order": pb.ORDER_MODE_TOTAL}
-
 class Fault(Exception):
     def __init__(self, code, message, **more):
         self.pb = pb.Fault(code="FAULT_CODE_" + code, message=message, **more)
@@ -63,15 +61,15 @@ def check(raw, schema):
               for name, field in fields.items() if not isinstance(given.get(name), str) or not given[name]]
     return given, [pb.Diagnostic(path=path, message=message, fix=fix) for path, message, fix in wrong]
 
-def run(method, *args):
+def in_pool(method, *args):
     return asyncio.get_running_loop().run_in_executor(pool, method, *args)
 def weight(message):
     return len(message.payload) + sum(len(h.name.encode()) + len(h.value) for h in message.headers)
 
 class Database:
-    """The file. Its methods run on a thread of their own, so that the event loop, and with it the heartbeat, waits for no
-    disk. due is 0: ready, above: when it will be, below: held by the subscription of that number."""
-    def __init__(self, path, patience):
+    """Runs on the pool's thread, so that the heartbeat waits for no disk. due: 0 is ready, above is when, below is who holds it."""
+    sql = None
+    def open(self, path, patience):
         self.sql = sqlite3.connect(path, timeout=patience, check_same_thread=False)
         self.sql.executescript("""PRAGMA locking_mode = EXCLUSIVE; -- one process alone can know what is in flight
             PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -105,15 +103,13 @@ class Subscription:
     def __init__(self, context, registration, db):
         self.context, self.queue, self.holder, self.db = context, registration.name, registration.id + 1, db
         self.heard, self.wake, self.window, self.open = [], asyncio.Event(), pb.Credit(), {}  # open: id to row and size, ascending
-        self.reader = asyncio.create_task(self.read())
+        self.send, self.reader = lambda **part: context.write(pb.SubscribeResponse(**part)), asyncio.create_task(self.read())
     async def read(self):
         request = None
         while request is not grpc.aio.EOF:
             request = await self.context.read()
             self.heard.append(request)
             self.wake.set()
-    async def send(self, **part):
-        await self.context.write(pb.SubscribeResponse(**part))
     async def serve(self):
         await self.send(started=pb.Started(profiles=[pb.Capabilities(address=self.queue, **PROFILE)]))
         ended = last = False
@@ -121,16 +117,15 @@ class Subscription:
             self.wake.clear()
             heard, self.heard, last = self.heard, [], grpc.aio.EOF in self.heard
             await self.hear(heard)
-            taken = due = None
-            room, room_bytes = self.window.messages - len(self.open), self.window.bytes - self.bytes
             if not ended and (self.stopped or last or transport.closed):
                 ended = True
                 await self.send(ended=pb.Ended())
-            elif not ended and room > 0 and room_bytes > 0:
-                taken, due = await run(self.db.take, self.queue, self.holder, room, room_bytes)
+            room, room_bytes = self.window.messages - len(self.open), self.window.bytes - self.bytes
+            able = not ended and room > 0 and room_bytes > 0
+            taken, due = await in_pool(self.db.take, self.queue, self.holder, room, room_bytes) if able else ([], None)
+            for self.sent, (row, size, d) in enumerate(taken, self.sent + 1):
+                d.id, self.open[self.sent], self.bytes = self.sent, (row, size), self.bytes + size
             if taken:
-                for self.sent, (row, size, d) in enumerate(taken, self.sent + 1):
-                    d.id, self.open[self.sent], self.bytes = self.sent, (row, size), self.bytes + size
                 await self.send(deliveries=pb.Deliveries(items=[d for _, _, d in taken]))
             elif not last:
                 self.busy = False
@@ -153,7 +148,7 @@ class Subscription:
                 raise Fault("INVALID", f"Subscribe: {part}: start comes once, runs are {ENTRIES} at most")
         try:
             if [row for _, _, row, _ in answers if row]:
-                await run(self.db.write,
+                await in_pool(self.db.write,
                     ("DELETE FROM message WHERE id = ?", [(row,) for _, _, row, due in answers if row and due is None]),
                     ("UPDATE message SET due = ? WHERE id = ?", [(due, row) for _, _, row, due in answers if due is not None]))
                 transport.wake()
@@ -183,7 +178,7 @@ class Subscription:
 
 class Transport(rpc.TransportServiceServicer):
     def __init__(self):
-        self.state, self.path, self.db, self.closed = NEW, None, None, False
+        self.state, self.path, self.db, self.closed = NEW, None, Database(), False
         self.subscriptions, self.streams = {}, collections.defaultdict(asyncio.Lock)
     def wake(self):
         for s in self.subscriptions.values():
@@ -223,10 +218,15 @@ class Transport(rpc.TransportServiceServicer):
             for t in request.destinations])
     @call
     async def Connect(self, request, context):
-        self.need("Connect", CONFIGURED, CONFIGURED)
-        patience = min(3, (context.time_remaining() or 9) / 2)  # with a predecessor that is dying
-        self.db, self.state = await run(Database, self.path, patience), CONNECTED  # cancelled: closed with its last reference
-        return pb.ConnectResponse()
+        async with await self.only("Connect"):
+            self.need("Connect", CONFIGURED, CONFIGURED)
+            try:  # a predecessor that is dying is waited for
+                await in_pool(self.db.open, self.path, min(3, (context.time_remaining() or 9) / 2))
+                self.state = CONNECTED
+                return pb.ConnectResponse()
+            finally:
+                if self.state != CONNECTED:  # it failed or was cancelled
+                    pool.submit(lambda: self.db.sql.close())
     @call
     async def Subscribe(self, request, context):
         self.need("Subscribe", CONNECTED)
@@ -242,7 +242,7 @@ class Transport(rpc.TransportServiceServicer):
                 s.reader.cancel()
                 del self.subscriptions[r.id]
                 with contextlib.suppress(sqlite3.Error):  # closed: the next Connect does it
-                    await run(s.db.write, ("UPDATE message SET due = 0 WHERE queue = ? AND due = ?", [(r.name, -s.holder)]))
+                    await in_pool(s.db.write, ("UPDATE message SET due = 0 WHERE queue = ? AND due = ?", [(r.name, -s.holder)]))
                 self.wake()
     @call
     async def Publish(self, request, context):
@@ -255,7 +255,7 @@ class Transport(rpc.TransportServiceServicer):
                 rows = [(m.name, m.deliver_after and now + m.deliver_after, now, pb.Message(headers=m.headers).SerializeToString(),
                          m.payload) for m, f in zip(frame.items, faults) if not f]
                 try:
-                    await run(self.db.write, ("INSERT INTO message VALUES (NULL, ?, ?, 0, ?, ?, ?)", rows))
+                    await in_pool(self.db.write, ("INSERT INTO message VALUES (NULL, ?, ?, 0, ?, ?, ?)", rows))
                 except sqlite3.Error as e:
                     outcome = {"status": pb.RECEIPT_STATUS_UNKNOWN, "fault": Fault("INTERNAL", f"publish: {e}").pb}
                 self.wake()
@@ -278,8 +278,8 @@ class Transport(rpc.TransportServiceServicer):
         self.wake()
         while any(s.busy or s.heard for s in self.subscriptions.values()) and time.monotonic() < until:
             await asyncio.sleep(0.002)
-        if self.db:  # behind what the pool was given
-            await asyncio.wait([run(self.db.sql.close)], timeout=max(0, until - time.monotonic()))
+        if self.state == CONNECTED:  # behind what the pool was given
+            await asyncio.wait([in_pool(self.db.sql.close)], timeout=max(0, until - time.monotonic()))
         return pb.CloseResponse()
     @call
     async def Supervise(self, request, context):
