@@ -213,7 +213,7 @@ func settleIdle(t *Trial) {
 // settleRuns sends runs that hold deliveries of every kind, ids that were never
 // sent and ids that are gone.
 func settleRuns(t *Trial) {
-	const beyond, many = 1 << 40, 6000
+	const beyond, many = 1 << 40, 2000
 	_, s := t.reading()
 	ds := s.feedTake(12)
 	s.mu.Lock()

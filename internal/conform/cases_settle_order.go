@@ -95,12 +95,17 @@ func settleCumulative(t *Trial) {
 	s.leave()
 }
 
-// settleOrder feeds more than a few frames hold and looks at the first delivery
-// of each.
+// settleOrder feeds more than a frame may hold, where they are kept before there
+// is credit, and looks at the first delivery of each.
 func settleOrder(t *Trial) {
 	const messages = 300
-	p, s := t.reading()
+	p := t.Connected()
+	s := p.Open(t.registration())
+	if !t.About.All(returnsAtAll) { // what is not kept is read at once
+		s.Credit(windowMessages, windowBytes)
+	}
 	keys := t.Feed(p, messages)
+	s.Credit(windowMessages, windowBytes)
 	number := map[string]int{}
 	for i, k := range keys {
 		number[k] = i
@@ -161,6 +166,7 @@ func settleIdentity(t *Trial) {
 	back = s.done(core.VerdictRequeue, back...)
 	again := s.again(back, nil, "")
 	s.renewed(back, again, false)
+	s.letGo(present(again)...)
 	s.End()
 	p.Close()
 	if len(left) == 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
 	"github.com/longshore-go/longshore/internal/link"
 )
 
@@ -14,12 +15,12 @@ func unsettledCases() []Case {
 	return append([]Case{
 		{
 			ID: "unsettled/after-kill", Section: sectionCapabilities,
-			Claim:   "After SIGKILL what was unsettled becomes what Unsettled says.",
+			Claim:   "After SIGKILL what was unsettled, or released, becomes what Unsettled says.",
 			Applies: reads, Needs: needs(feeds, seesUnsettled), Run: unsettledAfterKill,
 		},
 		{
 			ID: "unsettled/after-close", Section: sectionCapabilities,
-			Claim:   "After an orderly end exactly what was unsettled comes again, where Unsettled says that it does.",
+			Claim:   "After an orderly end exactly what was unsettled or released comes again, where Unsettled says that it does.",
 			Applies: reads, Needs: needs(feeds, seesUnsettled), Run: unsettledAfterClose,
 		},
 		{
@@ -70,6 +71,18 @@ func (s *Sub) leaves(n int) *left {
 	return s.split(s.first(Keys(ms)))
 }
 
+// releases releases every other delivery that has no verdict: it ends without
+// one all the same.
+func (s *Sub) releases(l *left) {
+	for _, ds := range [][]*Delivery{l.back, l.lost} {
+		for i, d := range ds {
+			if i%2 == 0 {
+				s.expect(d, frame.VerdictRun{Kind: core.VerdictRelease}, frame.SettleDone)
+			}
+		}
+	}
+}
+
 // split acks every third delivery, of cumulative profiles the first third, and
 // sorts the rest.
 func (s *Sub) split(ds []*Delivery) *left {
@@ -99,6 +112,7 @@ func (s *Sub) split(ds []*Delivery) *left {
 func unsettledAfterKill(t *Trial) {
 	p, s := t.reading()
 	l := s.leaves(9)
+	s.releases(l)
 	p.Kill()
 	_, s = t.reading()
 	again := s.again(l.back, keysOf(l.lost), leftReason)
@@ -126,6 +140,7 @@ func (s *Sub) unconfirmed(l *left) {
 func unsettledAfterClose(t *Trial) {
 	p, s := t.reading()
 	l := s.leaves(9)
+	s.releases(l)
 	s.End()
 	p.Close()
 	_, s = t.reading()
@@ -141,6 +156,7 @@ func unsettledAfterClose(t *Trial) {
 func unsettledAfterCancel(t *Trial) {
 	p, s := t.reading()
 	l := s.leaves(9)
+	s.releases(l)
 	s.Cancel()
 	s = p.subscribeAgain()
 	limit := 2 * t.Subject.Quiet
