@@ -24,27 +24,27 @@ func keep(change func(o *pb.Outgoing)) func(c *Conduct) {
 
 func publishLies() []Lie {
 	return []Lie{
-		{Name: "drops-header", Wrong: "loses the last header of each message",
+		{Name: "drops-header", Wrong: "loses the last header of each message", Cases: []string{"publish/headers-bytes"},
 			tell: keep(func(o *pb.Outgoing) { o.Headers = o.GetHeaders()[:max(0, len(o.GetHeaders())-1)] })},
-		{Name: "joins-repeats", Wrong: "joins headers of one name with a comma",
+		{Name: "joins-repeats", Wrong: "joins headers of one name with a comma", Cases: []string{"publish/headers-repeats"},
 			tell: keep(func(o *pb.Outgoing) { o.Headers = merged(o.GetHeaders(), true) })},
-		{Name: "hides-repeats", Wrong: "keeps one of several headers of one name",
+		{Name: "hides-repeats", Wrong: "keeps one of several headers of one name", Cases: []string{"publish/headers-repeats"},
 			tell: keep(func(o *pb.Outgoing) { o.Headers = merged(o.GetHeaders(), false) })},
-		{Name: "lowercases-headers", Wrong: "changes the case of header names",
+		{Name: "lowercases-headers", Wrong: "changes the case of header names", Cases: []string{"publish/headers-names"},
 			tell: keep(func(o *pb.Outgoing) {
 				for _, h := range o.GetHeaders() {
 					h.Name = strings.ToLower(h.GetName())
 				}
 			})},
-		{Name: "text-headers", Wrong: "replaces bytes of header values that are no text",
+		{Name: "text-headers", Wrong: "replaces bytes of header values that are no text", Cases: []string{"publish/headers-bytes"},
 			tell: keep(func(o *pb.Outgoing) {
 				for _, h := range o.GetHeaders() {
 					h.Value = []byte(strings.ToValidUTF8(string(h.GetValue()), "?"))
 				}
 			})},
-		{Name: "truncates-payload", Wrong: "cuts payloads at 1 MiB",
+		{Name: "truncates-payload", Wrong: "cuts payloads at 1 MiB", Cases: []string{"publish/payload-5mib"},
 			tell: keep(func(o *pb.Outgoing) { o.Payload = o.GetPayload()[:min(len(o.GetPayload()), 1<<20)] })},
-		{Name: "drops-empty", Wrong: "loses messages without payload",
+		{Name: "drops-empty", Wrong: "loses messages without payload", Cases: []string{"publish/payload-0"},
 			tell: func(c *Conduct) {
 				c.Keep = func(o *pb.Outgoing) *pb.Outgoing {
 					if len(o.GetPayload()) == 0 {
@@ -53,27 +53,27 @@ func publishLies() []Lie {
 					return o
 				}
 			}},
-		{Name: "takes-too-large", Wrong: "confirms what is over its limits, and drops it",
+		{Name: "takes-too-large", Wrong: "confirms what is over its limits, and drops it", Cases: []string{"publish/payload-over", "publish/headers-many"},
 			tell: func(c *Conduct) { c.NoLimits = true }},
-		{Name: "deliver-after-early", Wrong: "delivers at once what is to be delivered later",
+		{Name: "deliver-after-early", Wrong: "delivers at once what is to be delivered later", Cases: []string{"publish/deliver-after"},
 			tell: func(c *Conduct) { c.NoDelays = true }},
-		{Name: "no-dedup", Wrong: "stores a message again that was sent again under one dedup_id",
+		{Name: "no-dedup", Wrong: "stores a message again that was sent again under one dedup_id", Cases: []string{"publish/dedup"},
 			tell: func(c *Conduct) { c.NoDedup = true }},
-		{Name: "delivers-twice", Wrong: "delivers each message twice",
+		{Name: "delivers-twice", Wrong: "delivers each message twice", Cases: []string{"publish/receipts", "settle/ack"},
 			tell: func(c *Conduct) { c.Copies = 1 }},
-		{Name: "confirms-before-storing", Wrong: "confirms 200 ms before a message is stored",
+		{Name: "confirms-before-storing", Wrong: "confirms 200 ms before a message is stored", Cases: []string{"publish/confirms"},
 			tell: func(c *Conduct) { c.StoresAfter = late }},
-		{Name: "loses-last-frame", Wrong: "confirms the last messages before the end and loses them",
+		{Name: "loses-last-frame", Wrong: "confirms the last messages before the end and loses them", Cases: []string{"publish/flush"},
 			tell: func(c *Conduct) { c.StoresAfter, c.LosesLast = late, true }},
-		{Name: "stalls-all", Wrong: "answers nothing behind a destination that does not answer",
+		{Name: "stalls-all", Wrong: "answers nothing behind a destination that does not answer", Cases: []string{"publish/stalled"},
 			tell: func(c *Conduct) { c.StallsAll = true }},
-		{Name: "second-receipt", Wrong: "answers each message twice",
+		{Name: "second-receipt", Wrong: "answers each message twice", Cases: []string{"publish/receipts"},
 			tell: func(c *Conduct) {
 				c.Receipts = func(rs []*pb.Receipt) []*pb.Receipt { return append(rs, rs...) }
 			}},
-		{Name: "no-receipt", Wrong: "does not answer every third message",
+		{Name: "no-receipt", Wrong: "does not answer every third message", Cases: []string{"publish/receipts"},
 			tell: func(c *Conduct) { c.Receipts = answered(func(r *pb.Receipt) bool { return r.GetId()%3 != 0 }) }},
-		{Name: "swallows-refusal", Wrong: "does not answer what it refuses",
+		{Name: "swallows-refusal", Wrong: "does not answer what it refuses", Cases: []string{"publish/payload-over"},
 			tell: func(c *Conduct) {
 				c.Receipts = answered(func(r *pb.Receipt) bool { return r.GetStatus() != pb.ReceiptStatus_RECEIPT_STATUS_REFUSED })
 			}},

@@ -11,27 +11,27 @@ import (
 
 func deliveryLies() []Lie {
 	return []Lie{
-		{Name: "ignores-credit", Wrong: "sends everything at the first credit",
+		{Name: "ignores-credit", Wrong: "sends everything at the first credit", Cases: []string{"credit/messages"},
 			tell: func(c *Conduct) {
 				c.Window = func(*pb.Credit) *pb.Credit { return &pb.Credit{Messages: math.MaxInt64, Bytes: math.MaxInt64} }
 			}},
-		{Name: "ignores-byte-credit", Wrong: "counts messages alone",
+		{Name: "ignores-byte-credit", Wrong: "counts messages alone", Cases: []string{"credit/bytes"},
 			tell: func(c *Conduct) {
 				c.Window = func(w *pb.Credit) *pb.Credit { return &pb.Credit{Messages: w.GetMessages(), Bytes: math.MaxInt64} }
 			}},
-		{Name: "ignores-pause", Wrong: "goes on where the window is set to 0",
+		{Name: "ignores-pause", Wrong: "goes on where the window is set to 0", Cases: []string{"credit/pause"},
 			tell: func(c *Conduct) {
 				c.Window = func(w *pb.Credit) *pb.Credit {
 					return &pb.Credit{Messages: max(w.GetMessages(), 1), Bytes: max(w.GetBytes(), 1)}
 				}
 			}},
-		{Name: "sends-before-credit", Wrong: "sends a delivery before there is a window",
+		{Name: "sends-before-credit", Wrong: "sends a delivery before there is a window", Cases: []string{"credit/none-before"},
 			tell: func(c *Conduct) { c.BeforeCredit = true }},
-		{Name: "sends-after-stop", Wrong: "sends deliveries behind Ended",
+		{Name: "sends-after-stop", Wrong: "sends deliveries behind Ended", Cases: []string{"stop/under-load"},
 			tell: func(c *Conduct) { c.AfterStop = true }},
-		{Name: "ended-missing", Wrong: "does not say that intake has ended",
+		{Name: "ended-missing", Wrong: "does not say that intake has ended", Cases: []string{"stop/under-load"},
 			tell: func(c *Conduct) { c.NoEnded = true }},
-		{Name: "reuses-ids", Wrong: "uses ids of settled deliveries again",
+		{Name: "reuses-ids", Wrong: "uses ids of settled deliveries again", Cases: []string{"settle/ack"},
 			tell: func(c *Conduct) {
 				c.ID = func(next uint64, unsettled int) uint64 {
 					if unsettled == 0 {
@@ -40,25 +40,25 @@ func deliveryLies() []Lie {
 					return next
 				}
 			}},
-		{Name: "skips-ids", Wrong: "leaves every other id out",
+		{Name: "skips-ids", Wrong: "leaves every other id out", Cases: []string{"settle/ack"},
 			tell: func(c *Conduct) { c.ID = func(next uint64, _ int) uint64 { return next + next%2 } }},
-		{Name: "big-frames", Wrong: "sends more than 256 messages a frame",
+		{Name: "big-frames", Wrong: "sends more than 256 messages a frame", Cases: []string{"publish/receipts", "settle/order"},
 			tell: func(c *Conduct) { c.FrameSize = 1 << 10 }},
-		{Name: "counts-from-zero", Wrong: "counts the first delivery 0",
+		{Name: "counts-from-zero", Wrong: "counts the first delivery 0", Cases: []string{"settle/requeue"},
 			tell: func(c *Conduct) { c.Attempt = func(n uint32) uint32 { return n - 1 } }},
-		{Name: "reorders", Wrong: "delivers two messages in the wrong order now and then",
+		{Name: "reorders", Wrong: "delivers two messages in the wrong order now and then", Cases: []string{"settle/order"},
 			tell: func(c *Conduct) { c.Swaps = true }},
-		{Name: "new-identity", Wrong: "gives each delivery of a message another identity",
+		{Name: "new-identity", Wrong: "gives each delivery of a message another identity", Cases: []string{"settle/identity"},
 			tell: func(c *Conduct) {
 				c.Deliver = func(d *pb.Delivery) { d.Identity = append([]byte{byte(d.GetAttempt())}, d.GetIdentity()...) }
 			}},
-		{Name: "wrong-profile", Wrong: "names a profile that there is not",
+		{Name: "wrong-profile", Wrong: "names a profile that there is not", Cases: []string{"settle/ack"},
 			tell: func(c *Conduct) { c.Deliver = func(d *pb.Delivery) { d.Profile = 7 } }},
-		{Name: "renumbers-on-restart", Wrong: "counts from 1 again behind a restart",
+		{Name: "renumbers-on-restart", Wrong: "counts from 1 again behind a restart", Cases: []string{"unsettled/count-after-restart"},
 			tell: func(c *Conduct) { c.Recounts = true }},
-		{Name: "redelivers-acked", Wrong: "delivers again behind a restart what was settled",
+		{Name: "redelivers-acked", Wrong: "delivers again behind a restart what was settled", Cases: []string{"unsettled/settled-stay-gone"},
 			tell: func(c *Conduct) { c.ForgetsAcks = true }},
-		{Name: "loses-unsettled", Wrong: "loses what was unsettled when it ended",
+		{Name: "loses-unsettled", Wrong: "loses what was unsettled when it ended", Cases: []string{"unsettled/after-kill", "unsettled/after-cancel"},
 			tell: func(c *Conduct) { c.LosesUnsettled = true }},
 	}
 }
@@ -86,7 +86,7 @@ func settleLies() []Lie {
 		stale = pb.SettleStatus_SETTLE_STATUS_STALE
 	)
 	return []Lie{
-		{Name: "acks-twice", Wrong: "answers DONE to the second ack of a delivery",
+		{Name: "acks-twice", Wrong: "answers DONE to the second ack of a delivery", Cases: []string{"settle/twice-stale"},
 			tell: func(c *Conduct) {
 				c.Late = func(k pb.VerdictKind) pb.SettleStatus {
 					if k == ack {
@@ -95,9 +95,9 @@ func settleLies() []Lie {
 					return stale
 				}
 			}},
-		{Name: "acks-next", Wrong: "an ack takes the next unsettled delivery along",
+		{Name: "acks-next", Wrong: "takes with an ack the next unsettled delivery along", Cases: []string{"settle/ack"},
 			tell: func(c *Conduct) { c.TakesNext = true }},
-		{Name: "claims-done", Wrong: "answers DONE to what it cannot do",
+		{Name: "claims-done", Wrong: "answers DONE to what it cannot do", Cases: []string{"honesty/extend", "honesty/unknown-verdict"},
 			tell: func(c *Conduct) {
 				c.Status = func(_ *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {
 					if s == stale {
@@ -106,7 +106,7 @@ func settleLies() []Lie {
 					return done
 				}
 			}},
-		{Name: "swallows-verdict", Wrong: "does not answer what it cannot do",
+		{Name: "swallows-verdict", Wrong: "does not answer what it cannot do", Cases: []string{"honesty/extend", "honesty/unknown-verdict"},
 			tell: func(c *Conduct) {
 				c.Status = func(_ *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {
 					if s == pb.SettleStatus_SETTLE_STATUS_UNSUPPORTED {
@@ -115,7 +115,7 @@ func settleLies() []Lie {
 					return s
 				}
 			}},
-		{Name: "silent-done", Wrong: "answers no DONE where a result is wanted",
+		{Name: "silent-done", Wrong: "answers no DONE where a result is wanted", Cases: []string{"settle/ack"},
 			tell: func(c *Conduct) {
 				c.Status = func(_ *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {
 					if s == done {
@@ -124,42 +124,42 @@ func settleLies() []Lie {
 					return s
 				}
 			}},
-		{Name: "reverses-results", Wrong: "answers verdicts in reverse order",
+		{Name: "reverses-results", Wrong: "answers verdicts in reverse order", Cases: []string{"settle/results-in-order"},
 			tell: func(c *Conduct) { c.Reversed = true }},
-		{Name: "blocks-settle", Wrong: "carries out no verdict while it waits for messages",
+		{Name: "blocks-settle", Wrong: "carries out no verdict while it waits for messages", Cases: []string{"settle/while-idle"},
 			tell: func(c *Conduct) { c.Waits = true }},
-		{Name: "release-keeps-credit", Wrong: "RELEASE returns no credit",
+		{Name: "release-keeps-credit", Wrong: "returns no credit for RELEASE", Cases: []string{"credit/release"},
 			tell: func(c *Conduct) { c.KeepsCredit = true }},
-		{Name: "release-acks", Wrong: "RELEASE settles the message", tell: effect(release, ack)},
-		{Name: "release-requeues", Wrong: "RELEASE hands the message back at once", tell: effect(release, requeue)},
-		{Name: "reject-returns", Wrong: "REJECT hands the message back", tell: effect(reject, requeue)},
-		{Name: "ack-returns", Wrong: "ACK hands the message back", tell: effect(ack, requeue)},
-		{Name: "requeue-lost", Wrong: "REQUEUE loses the message", tell: effect(requeue, ack)},
-		{Name: "requeue-early", Wrong: "REQUEUE ignores the delay",
+		{Name: "release-acks", Wrong: "settles the message of a RELEASE", Cases: []string{"settle/release"}, tell: effect(release, ack)},
+		{Name: "release-requeues", Wrong: "hands the message of a RELEASE back at once", Cases: []string{"settle/release"}, tell: effect(release, requeue)},
+		{Name: "reject-returns", Wrong: "hands a rejected message back", Cases: []string{"settle/reject"}, tell: effect(reject, requeue)},
+		{Name: "ack-returns", Wrong: "hands an acked message back", Cases: []string{"settle/ack"}, tell: effect(ack, requeue)},
+		{Name: "requeue-lost", Wrong: "loses a message that is handed back", Cases: []string{"settle/requeue"}, tell: effect(requeue, ack)},
+		{Name: "requeue-early", Wrong: "ignores the delay of REQUEUE", Cases: []string{"settle/requeue-delayed"},
 			tell: func(c *Conduct) { c.NoDelay = true }},
-		{Name: "count-not-raised", Wrong: "REQUEUE leaves the count as it is",
+		{Name: "count-not-raised", Wrong: "counts nothing behind a REQUEUE", Cases: []string{"settle/requeue"},
 			tell: func(c *Conduct) { c.SameCount = true }},
-		{Name: "close-acks", Wrong: "acks what is unsettled at an orderly end",
+		{Name: "close-acks", Wrong: "acks what is unsettled at an orderly end", Cases: []string{"stop/close-settles-nothing"},
 			tell: func(c *Conduct) { c.AtEnd = ack }},
-		{Name: "settles-on-close", Wrong: "requeues with a delay what is unsettled at an orderly end",
+		{Name: "settles-on-close", Wrong: "requeues with a delay what is unsettled at an orderly end", Cases: []string{"stop/close-settles-nothing"},
 			tell: func(c *Conduct) { c.AtEnd = requeue }},
 	}
 }
 
 func voidLies() []Lie {
 	return []Lie{
-		{Name: "no-void", Wrong: "does not say that deliveries are void", Cut: true,
+		{Name: "no-void", Wrong: "does not say that deliveries are void", Cases: []string{"unsettled/disconnect", "unsettled/void"}, Cut: true,
 			tell: func(c *Conduct) { c.Void = func(*pb.Void) *pb.Void { return nil } }},
-		{Name: "void-loses", Wrong: "says that what is void comes back, and loses it", Cut: true,
+		{Name: "void-loses", Wrong: "says that what is void comes back, and loses it", Cases: []string{"unsettled/disconnect", "unsettled/void"}, Cut: true,
 			tell: func(c *Conduct) { c.LosesVoid = true }},
-		{Name: "void-gives-up", Wrong: "says that what is void does not come back, and it comes", Cut: true,
+		{Name: "void-gives-up", Wrong: "says that what is void does not come back, and it comes", Cases: []string{"unsettled/disconnect", "unsettled/void"}, Cut: true,
 			tell: func(c *Conduct) {
 				c.Void = func(v *pb.Void) *pb.Void {
 					v.Returns = false
 					return v
 				}
 			}},
-		{Name: "late-void", Wrong: "says that deliveries are void behind what comes again", Cut: true,
+		{Name: "late-void", Wrong: "says that deliveries are void behind what comes again", Cases: []string{"unsettled/disconnect", "unsettled/void"}, Cut: true,
 			tell: func(c *Conduct) { c.VoidsLate = 300 * time.Millisecond }},
 	}
 }

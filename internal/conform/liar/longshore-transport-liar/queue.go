@@ -50,8 +50,9 @@ type queue struct {
 	delayed entries
 	alarm   *time.Timer
 	dedup   map[string]bool
-	dedups  []string // in order of age
-	taken   int      // messages, for the lie that swaps them
+	dedups  []string  // in order of age
+	taken   int       // messages, for the lie that swaps them
+	placed  time.Time // when a message became ready last
 }
 
 func openQueue(path, name string, keeping *liar.Keeping) (*queue, error) {
@@ -128,6 +129,7 @@ func (q *queue) place(e *entry) {
 		return
 	}
 	heap.Push(&q.ready, e)
+	q.placed = time.Now()
 	q.changed.Broadcast()
 }
 

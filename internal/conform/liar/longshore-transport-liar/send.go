@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"time"
 
 	pb "github.com/longshore-go/longshore/internal/transportpb"
 )
@@ -106,7 +107,9 @@ func (s *subscription) room(messages int, bytes uint64) bool {
 func (s *subscription) frame() *pb.SubscribeResponse {
 	limit := frameMessages
 	if s.conduct.FrameSize > 0 {
-		limit = s.conduct.FrameSize
+		if limit = s.conduct.FrameSize; s.gathers(limit) {
+			return nil
+		}
 	}
 	var taken []*entry
 	bytes := uint64(0)
@@ -154,4 +157,14 @@ func (s *subscription) deliver(e *entry) *pb.Delivery {
 		s.conduct.Deliver(d)
 	}
 	return d
+}
+
+// gathers is the patience of the lie that fills frames beyond their limit.
+func (s *subscription) gathers(n int) bool {
+	const patience = 100 * time.Millisecond
+	if len(s.q.ready.all) >= n || time.Since(s.q.placed) >= patience {
+		return false
+	}
+	time.AfterFunc(patience, s.q.changed.Broadcast)
+	return true
 }
