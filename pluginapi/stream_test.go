@@ -338,3 +338,41 @@ func TestStopUnderAUsedUpWindow(t *testing.T) {
 		t.Errorf("stop took %v", d)
 	}
 }
+
+// A host that cut a stream off may open the registration again at once; the
+// transport sees the second Subscribe once the first one is closed.
+func TestSuccessorOfACancelledStream(t *testing.T) {
+	tr := newQueueTransport(everything())
+	let := make(chan struct{})
+	entered := make(chan struct{}, 1)
+	tr.receive = func(ctx context.Context, _ *queue, _ Room) (Batch, error) {
+		select {
+		case entered <- struct{}{}:
+			<-ctx.Done()
+			<-let // it takes its time
+		default:
+			<-ctx.Done()
+		}
+		return Batch{}, ctx.Err()
+	}
+	b := serve(t, tr).connect()
+	first := b.subscribe("q")
+	first.credit(1, 1)
+	<-entered
+	first.cancel()
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		b.subscribe("q").finish()
+	}()
+	select {
+	case <-opened:
+		t.Error("it was opened before the first one was closed")
+	default:
+	}
+	close(let)
+	<-opened
+	if n := tr.queue("q").closes; n != 2 {
+		t.Errorf("closed %d times, want 2", n)
+	}
+}

@@ -73,6 +73,7 @@ type subscription struct {
 	ended      chan struct{} // closed when intake has ended and Ended is sent
 	idle       chan struct{} // capacity 1: the settler has come to rest
 	failed     chan error    // capacity 1: something could not be sent
+	forgotten  chan struct{} // closed when another stream may open the registration
 
 	receiver receiver
 	settler  settler
@@ -123,9 +124,10 @@ func (s *server) open(stream link.ServerSubscribeStream, p *transportpb.Registra
 		ended:      make(chan struct{}),
 		idle:       make(chan struct{}, 1),
 		failed:     make(chan error, 1),
+		forgotten:  make(chan struct{}),
 	}
 	x.ctx, x.cancel = context.WithCancel(stream.Context())
-	if err := s.admit(reg.ID, x); err != nil {
+	if err := s.admit(x.ctx, reg.ID, x); err != nil {
 		x.cancel()
 		return nil, err
 	}
@@ -137,18 +139,41 @@ func (s *server) open(stream link.ServerSubscribeStream, p *transportpb.Registra
 	return x, nil
 }
 
-// admit enters a subscription; there is one a registration.
-func (s *server) admit(id uint32, x *subscription) error {
+// admit enters a subscription; there is one a registration. The successor of
+// one whose stream was cancelled waits for its end.
+func (s *server) admit(ctx context.Context, id uint32, x *subscription) error {
+	limit := time.NewTimer(2 * authorLimit) // of a Receive and a Close
+	defer limit.Stop()
+	for {
+		old, err := s.enter(id, x)
+		if old == nil {
+			return err
+		}
+		if old.ctx.Err() == nil {
+			return misuse("subscribe", fmt.Sprintf("registration %d is open already", id))
+		}
+		select {
+		case <-old.forgotten:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
+			return misuse("subscribe", fmt.Sprintf("registration %d was cut off and has not ended", id))
+		}
+	}
+}
+
+// enter enters a subscription unless another one of its registration is there,
+// which it returns.
+func (s *server) enter(id uint32, x *subscription) (old *subscription, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return closedFault("subscribe")
+		return nil, closedFault("subscribe")
 	}
-	if s.subs[id] != nil {
-		return misuse("subscribe", fmt.Sprintf("registration %d is open already", id))
+	if old = s.subs[id]; old == nil {
+		s.subs[id] = x
 	}
-	s.subs[id] = x
-	return nil
+	return old, nil
 }
 
 // forget removes a subscription.
@@ -157,6 +182,7 @@ func (s *server) forget(id uint32, x *subscription) {
 	defer s.mu.Unlock()
 	if s.subs[id] == x {
 		delete(s.subs, id)
+		close(x.forgotten)
 	}
 }
 
