@@ -104,11 +104,11 @@ func (t *Trial) refuses(what string, f func(c core.Capabilities) bool, runs ...f
 	s.leave()
 }
 
-// forgotten expects later verdicts for a delivery to be stale.
+// forgotten expects later verdicts for a delivery to be stale behind one.
 func (s *Sub) forgotten(d *Delivery, run *frame.VerdictRun) {
 	for _, kind := range []core.VerdictKind{core.VerdictRelease, core.VerdictAck} {
 		if r := s.Result(frame.VerdictRun{First: d.ID, Kind: kind}); r.Status != frame.SettleStale && !s.voided(d) {
-			s.t.Errorf("%v of delivery %d behind %s, which was UNSUPPORTED, was answered %s in place of STALE: it is forgotten", kind, d.ID, verdictWord(run), statusWord(r.Status))
+			s.t.Errorf("%v of delivery %d behind %s, by which it is forgotten, was answered %s in place of STALE", kind, d.ID, verdictWord(run), statusWord(r.Status))
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (t *Trial) kept(c core.Capabilities) bool { return canAck(c) && returnsAtAl
 func honestyForgets(t *Trial) {
 	p, s := t.reading()
 	ds := s.feedTake(6)
-	var back, lost []*Delivery
+	l := &left{}
 	quiet := true // until the first hold ends
 	for i, d := range ds {
 		run := frame.VerdictRun{Kind: 99}
@@ -201,12 +201,7 @@ func honestyForgets(t *Trial) {
 			continue
 		}
 		quiet = quiet && !hasHold(d.Caps)
-		switch {
-		case !returnsAtAll(d.Caps):
-			lost = append(lost, d)
-		case d.Caps.Unsettled != core.UnsettledOnTimeout || t.outlasts(d.Caps):
-			back = append(back, d)
-		}
+		l.sort(t, d)
 	}
 	if quiet {
 		s.absent(keysOf(ds), "UNSUPPORTED tells the source nothing, so nothing is handed back")
@@ -214,7 +209,7 @@ func honestyForgets(t *Trial) {
 	s.End()
 	p.Close()
 	_, s = t.reading()
-	s.again(back, keysOf(lost), "its profile says that what ends without a verdict is lost")
-	s.absent(keysOf(lost), "their profile says that what ends without a verdict is lost")
+	s.again(l.back, keysOf(l.lost), leftReason)
+	s.absent(keysOf(l.lost), leftReason)
 	s.leave()
 }

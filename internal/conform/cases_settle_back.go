@@ -28,6 +28,11 @@ func settleBackCases() []Case {
 			Applies: applies(reads, with("a reject", canReject)), Needs: feeds, Run: settleReject,
 		},
 		{
+			ID: "settle/release", Section: sectionVerdicts,
+			Claim:   "RELEASE tells the source nothing: the message stays away while the stream is open, then becomes what Unsettled says.",
+			Applies: reads, Needs: needs(feeds, seesUnsettled), Run: settleRelease,
+		},
+		{
 			ID: "settle/extend", Section: sectionVerdicts,
 			Claim:   "EXTEND prolongs the hold: beyond max_hold the delivery is neither void nor sent again, and can be settled.",
 			Applies: applies(reads, with("a hold that can be prolonged", canExtend)),
@@ -185,6 +190,45 @@ func settleReject(t *Trial) {
 		}
 	}
 	s.absent(keys, "REJECT was DONE before an orderly restart")
+	s.leave()
+}
+
+// settleRelease releases everything, and looks for it here and behind an orderly
+// restart.
+func settleRelease(t *Trial) {
+	p, s := t.reading()
+	fed := time.Now()
+	l := &left{}
+	var away []*Delivery // as long as the stream is open
+	for _, d := range s.feedTake(6) {
+		run := frame.VerdictRun{Kind: core.VerdictRelease}
+		if !s.expect(d, run, frame.SettleDone) {
+			continue
+		}
+		s.forgotten(d, &run)
+		if !hasHold(d.Caps) {
+			away = append(away, d)
+		}
+		l.sort(t, d)
+	}
+	s.absent(keysOf(away), "RELEASE tells the source nothing, so it hands nothing back")
+	if t.Failed() {
+		return
+	}
+	s.End()
+	p.Close()
+	_, s = t.reading()
+	again := s.again(l.back, keysOf(l.lost), leftReason)
+	s.renewed(l.back, again, false)
+	for i, d := range again {
+		if d == nil || l.back[i].Caps.Unsettled != core.UnsettledOnTimeout {
+			continue
+		}
+		if hold := d.Caps.MaxHold; d.At.Before(fed.Add(hold - clockGrain)) {
+			t.Notef("a released message came again before its hold of %v ended", hold)
+		}
+	}
+	s.absent(keysOf(l.lost), leftReason)
 	s.leave()
 }
 

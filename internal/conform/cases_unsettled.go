@@ -97,15 +97,23 @@ func (s *Sub) split(ds []*Delivery) *left {
 			} else {
 				l.settled = append(l.settled, d)
 			}
-		case !returnsAtAll(d.Caps):
-			l.lost = append(l.lost, d)
-		case d.Caps.Unsettled == core.UnsettledOnTimeout && !s.t.outlasts(d.Caps):
-			l.later = append(l.later, d)
 		default:
-			l.back = append(l.back, d)
+			l.sort(s.t, d)
 		}
 	}
 	return l
+}
+
+// sort notes what has to become of a delivery that ends without a verdict.
+func (l *left) sort(t *Trial, d *Delivery) {
+	switch {
+	case !returnsAtAll(d.Caps):
+		l.lost = append(l.lost, d)
+	case d.Caps.Unsettled == core.UnsettledOnTimeout && !t.outlasts(d.Caps):
+		l.later = append(l.later, d)
+	default:
+		l.back = append(l.back, d)
+	}
 }
 
 // unsettledAfterKill allows for acks that were accepted and not handed over.
