@@ -20,7 +20,7 @@ type Case struct {
 func Cases() []Case {
 	var all []Case
 	for _, area := range [][]Case{
-		lifecycleCases(), settingsCases(), processCases(), creditCases(), settleCases(), releaseCases(), honestyCases(),
+		lifecycleCases(), settingsCases(), processCases(), creditCases(), settleCases(), honestyCases(),
 		publishCases(), roundTripCases(), unsettledCases(), stopCases(), killCases(), leakCases(),
 	} {
 		all = append(all, area...)
