@@ -38,7 +38,7 @@ type Options struct {
 	// Logger gets the plugin's log, with the attributes plugin, endpoint,
 	// generation and pid. nil discards it.
 	Logger *slog.Logger
-	// Stray is called with each line of the plugin's stdout that is no handshake,
+	// Stray is called with each line of the plugin's stdout behind its handshake,
 	// from one goroutine; the line is valid during the call. nil = it is only
 	// logged, and no more than a few lines a second are.
 	Stray func(line []byte)

@@ -114,7 +114,7 @@ func (r *procRunner) stdoutLine(line []byte) {
 		}
 		r.mu.Unlock()
 		r.logged.stdout(line)
-		if r.options.Stray != nil {
+		if !waiting && r.options.Stray != nil {
 			r.options.Stray(line)
 		}
 		return
