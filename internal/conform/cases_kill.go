@@ -154,7 +154,7 @@ func (t *Trial) gone(pids []int, since time.Time) {
 			return
 		}
 		if time.Since(since) > endLimit {
-			t.Errorf("%v after its host was killed the process or a child of it is still alive: %v", endLimit, alive)
+			t.Errorf("%v after the end of its host the process or a child of it is still alive: %v", endLimit, alive)
 			for _, pid := range alive {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}

@@ -2,6 +2,8 @@
 
 package conform
 
+import "time"
+
 func leakCases() []Case {
 	return []Case{{
 		ID: "leak/subscribe-close", Section: sectionStreams,
@@ -22,6 +24,9 @@ const (
 	spareFDs     = 2
 	spareThreads = 4
 	spareMemory  = 16 << 20
+
+	// settleTime is how long what other threads close may take.
+	settleTime = 2 * time.Second
 )
 
 // leakSubscribeClose measures what the process holds before and behind.
@@ -34,10 +39,9 @@ func leakSubscribeClose(t *Trial) {
 	before := t.cycles(p, leakWarm, feed)
 	warm := before.threads
 	after := t.cycles(p, leakRounds, feed)
-	// What is closed by another thread may take its time.
-	for until := t.deadline(); ; {
+	for more := t.moments(settleTime); ; {
 		now := held(p.PID())
-		if now.fds <= before.fds+spareFDs && now.rss <= before.rss+spareMemory || !until() {
+		if now.fds <= before.fds+spareFDs && now.rss <= before.rss+spareMemory || !more() {
 			after.fds, after.rss, after.children = now.fds, now.rss, now.children
 			break
 		}

@@ -130,6 +130,11 @@ func processNewer(t *Trial) {
 // processStdout lives a whole life.
 func processStdout(t *Trial) {
 	const rounds, messages = 3, 20
+	defer func() { // however far it came
+		if lines := t.log.printed(); len(lines) > 0 {
+			t.Errorf("the process prints to standard output behind its handshake, where only the handshake stands: %q", some(lines))
+		}
+	}()
 	p := t.Connected()
 	p.LogLevel("debug")
 	x := t.traffic(p)
@@ -138,9 +143,6 @@ func processStdout(t *Trial) {
 	}
 	x.end()
 	p.Close()
-	if lines := t.log.printed(); len(lines) > 0 {
-		t.Errorf("the process prints to standard output behind its handshake, where only the handshake stands: %q", some(lines))
-	}
 }
 
 // processSignals sends each signal in the middle of traffic.
@@ -233,6 +235,11 @@ func processBeats(t *Trial) {
 	keys := wait()
 	x.take(keys)
 	x.end()
+	p.watch.mu.Lock()
+	if wrong := p.watch.wrong; wrong != "" {
+		t.Errorf("a heartbeat is answered with its own number or the newest of several: %s", wrong)
+	}
+	p.watch.mu.Unlock()
 	p.Close()
 }
 

@@ -160,7 +160,7 @@ func (p *Process) refuses(settings []byte, what string, all ...wrong) {
 	for _, w := range all {
 		at := slices.IndexFunc(fault.Diagnostics, func(d core.Diagnostic) bool { return w.names(d.Path) })
 		if at < 0 {
-			p.t.Errorf("%s %s, and no diagnostic has its path; those that there are have %s", w.path, w.what, pathsOf(fault.Diagnostics))
+			p.t.Errorf("%s %s, and no diagnostic has its path: %s", w.path, w.what, pathsOf(fault.Diagnostics))
 			continue
 		}
 		if d := fault.Diagnostics[at]; d.Message == "" || d.Fix == "" {
@@ -171,13 +171,13 @@ func (p *Process) refuses(settings []byte, what string, all ...wrong) {
 
 func pathsOf(ds []core.Diagnostic) string {
 	if len(ds) == 0 {
-		return "none"
+		return "there is none at all"
 	}
 	paths := make([]string, len(ds))
 	for i, d := range ds {
 		paths[i] = fmt.Sprintf("%q", d.Path)
 	}
-	return some(paths)
+	return "those that there are have " + some(paths)
 }
 
 // takesRight hands the right settings over, behind wrong ones, and ends.
@@ -258,7 +258,7 @@ func (t *Trial) found(of string, w wrong, findings []*transportpb.Finding) {
 		return
 	}
 	if !slices.ContainsFunc(fault.Diagnostics, func(d core.Diagnostic) bool { return w.names(d.Path) }) {
-		t.Errorf("Inspect refuses options of a %s in which %s %s, and no finding has its path; those that there are have %s",
+		t.Errorf("Inspect refuses options of a %s in which %s %s, and no finding has its path: %s",
 			of, w.path, w.what, pathsOf(fault.Diagnostics))
 	}
 }

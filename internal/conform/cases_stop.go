@@ -238,6 +238,9 @@ func stopCloseSettlesNothing(t *Trial) {
 		p.Close()
 		p, s = t.reading()
 		again := s.again(ds, nil, "")
+		if t.Failed() {
+			return
+		}
 		s.renewed(ds, again, false)
 		s.Finish(again...)
 		s.Barrier()

@@ -4,6 +4,7 @@ package conform
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type supervision struct {
 	changed  chan struct{} // closed at every answer
 	sent     uint64
 	answered uint64
+	wrong    string    // what was wrong with the first answer that was
 	waiting  time.Time // since when the oldest beat has been waiting
 }
 
@@ -90,12 +92,12 @@ func (p *Process) supervised(r *transportpb.SuperviseResponse) {
 	case *transportpb.SuperviseResponse_Beat:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if part.Beat > w.sent || part.Beat < w.answered || part.Beat == 0 {
-			p.t.Errorf("beats up to %d were sent and one was answered with the number %d", w.sent, part.Beat)
-			return
+		n := part.Beat
+		if w.wrong == "" && (n > w.sent || n < w.answered || n == 0) {
+			w.wrong = fmt.Sprintf("%d heartbeats were sent, %d was the newest one answered, and one was answered with the number %d", w.sent, w.answered, n)
 		}
-		if part.Beat > w.answered {
-			w.answered, w.waiting = part.Beat, time.Now()
+		if n = min(n, w.sent); n > w.answered {
+			w.answered, w.waiting = n, time.Now()
 		}
 		close(w.changed)
 		w.changed = make(chan struct{})

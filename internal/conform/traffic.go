@@ -157,11 +157,11 @@ func (p *Process) forget(s *Sub) {
 	p.subs = slices.DeleteFunc(p.subs, func(other *Sub) bool { return other == s })
 }
 
-// deadline returns a function that waits a moment and says whether there is time
-// left of the subject's Wait.
-func (t *Trial) deadline() func() bool {
+// moments returns a function that waits a moment and says whether there is still
+// time.
+func (t *Trial) moments(limit time.Duration) func() bool {
 	const moment = 20 * time.Millisecond
-	until := time.Now().Add(t.Subject.Wait)
+	until := time.Now().Add(limit)
 	return func() bool {
 		wait := time.NewTimer(moment)
 		defer wait.Stop()

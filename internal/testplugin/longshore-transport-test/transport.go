@@ -75,6 +75,9 @@ func (t *transport) Inspect(u pluginapi.Usage) pluginapi.Inspection {
 	for range u.Registrations {
 		i.Registrations = append(i.Registrations, pluginapi.RegistrationReport{Profiles: []core.Capabilities{capabilities()}})
 	}
+	for range u.Destinations {
+		i.Destinations = append(i.Destinations, pluginapi.TargetReport{})
+	}
 	return i
 }
 
