@@ -7,7 +7,7 @@
 //
 //	func TestConformance(t *testing.T) {
 //		plugintest.Run(t, plugintest.Subject{
-//			Path:     build(t), // longshore-transport-queue
+//			Path:     plugintest.Build(t, "queue", "."),
 //			Settings: map[string]any{"address": startBroker(t)},
 //		})
 //	}

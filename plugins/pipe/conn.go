@@ -45,7 +45,7 @@ func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i
 		}
 		switch {
 		case f != nil:
-			answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
+			answer(pluginapi.Refused(f))
 		case !looped:
 			c.print(m, answer)
 		}
@@ -88,7 +88,7 @@ func (c *conn) print(m *pluginapi.Outgoing, answer func(pluginapi.Receipt)) {
 		message.Headers = withoutSequence(message.Headers)
 	}
 	if f := c.writer.put(message, m.Purpose, answer); f != nil {
-		answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
+		answer(pluginapi.Refused(f))
 	}
 }
 

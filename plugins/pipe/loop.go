@@ -41,7 +41,7 @@ type answers []*receipt
 // give gives them.
 func (as *answers) give() {
 	for _, r := range *as {
-		r.answer(pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed})
+		r.answer(pluginapi.Confirmed())
 	}
 	*as = nil
 }
@@ -140,7 +140,7 @@ func (s *subscription) desert() {
 		if !i.received(l.message.Name) {
 			left = append(left, o)
 		} else {
-			o.answer(pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed})
+			o.answer(pluginapi.Confirmed())
 		}
 	}
 	s.looped = nil
@@ -160,7 +160,7 @@ func (c *conn) printOrphans(left []orphan) {
 	for _, o := range left {
 		if f := c.writer.put(o.message, o.purpose, o.answer); f != nil {
 			lost++
-			o.answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
+			o.answer(pluginapi.Refused(f))
 		}
 	}
 	if lost > 0 {

@@ -154,7 +154,7 @@ func (w *writer) take() bool {
 		}
 		w.mu.Unlock()
 		for i := range rest {
-			rest[i].answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
+			rest[i].answer(pluginapi.Refused(f))
 		}
 		if ends {
 			return false
@@ -215,7 +215,7 @@ func (w *writer) print() {
 		n, err := w.out.Write(w.life, w.buf[written:])
 		written += n
 		for answered < len(w.printing) && w.printing[answered].end <= written {
-			w.printing[answered].answer(pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed})
+			w.printing[answered].answer(pluginapi.Confirmed())
 			answered++
 		}
 		if err == nil {
@@ -288,7 +288,7 @@ func (w *writer) fail(err error, written, answered int) {
 		start = w.printing[answered-1].end
 	}
 	for i, e := range w.printing[answered:] {
-		r := pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f}
+		r := pluginapi.Refused(f)
 		// Nobody reads the rest of a line whose reader is gone.
 		if i == 0 && written > start && !errors.Is(err, syscall.EPIPE) {
 			r.Status = pluginapi.ReceiptUnknown

@@ -240,7 +240,7 @@ func (l *link) lost(cause error) bool {
 		then(nil)
 	}
 	for _, o := range publishes {
-		o.finish(pluginapi.Receipt{Status: pluginapi.ReceiptUnknown, Fault: unavailable("publish", errDown)})
+		o.finish(pluginapi.Unknown(unavailable("publish", errDown)))
 	}
 	if again && linked != nil {
 		linked(pluginapi.LinkState{Reason: "memory broker: " + cause.Error()})

@@ -40,7 +40,7 @@ func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i
 		answer := func(r pluginapi.Receipt) { done(i, r) }
 		headers, f := carried(m, p)
 		if f != nil {
-			answer(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: f})
+			answer(pluginapi.Refused(f))
 			continue
 		}
 		batch.add(m, headers, p, answer)
@@ -135,7 +135,7 @@ func (b *publishing) send() {
 	for i, o := range b.outs {
 		switch {
 		case b.when[i] <= core.ConfirmQueued:
-			defer o.finish(pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed})
+			defer o.finish(pluginapi.Confirmed())
 		case conn == nil:
 			o.finish(pluginapi.Receipt{Status: pluginapi.ReceiptRefused, Fault: unavailable("publish", errDown)})
 		}
@@ -147,7 +147,7 @@ func (b *publishing) send() {
 			case err != nil:
 				o.finish(pluginapi.Receipt{Status: pluginapi.ReceiptUnknown, Fault: unavailable("publish", err)})
 			case b.when[i] == core.ConfirmHandedOver:
-				o.finish(pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed})
+				o.finish(pluginapi.Confirmed())
 			}
 		}
 	}
