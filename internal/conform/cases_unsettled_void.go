@@ -177,13 +177,26 @@ func unsettledVoid(t *Trial) {
 		case d != nil:
 			s.expectAlive(d)
 		case !s.voided(ds[i]):
-			s.expectAlive(ds[i])
+			s.outlived(ds[i])
 		}
 	}
 	// The whole window is free again.
 	s.finishAll()
 	s.Finish(s.first(t.putLater(p, window))...)
 	s.leave()
+}
+
+// outlived acks a delivery whose connection was cut, and reports whether that
+// counted. The cut may overtake the ack.
+func (s *Sub) outlived(d *Delivery) bool {
+	if s.voided(d) {
+		return false
+	}
+	r := s.Result(frame.VerdictRun{First: d.ID, Kind: core.VerdictAck})
+	if r.Status != frame.SettleDone && r.Status != frame.SettleStale {
+		s.t.Errorf("ACK of delivery %d behind a cut connection was answered %s in place of DONE or STALE%s", d.ID, statusWord(r.Status), because(r.Fault))
+	}
+	return r.Status == frame.SettleDone
 }
 
 // expectAlive decides a delivery that was not said to be void.
@@ -253,17 +266,13 @@ func unsettledDisconnect(t *Trial) {
 		}
 	}
 	s.renewed(ends, s.truth(ends), false)
-	var leased []*Delivery // that may outlive it
+	var leased []*Delivery // that may outlive it, and did not
 	for _, d := range l.back {
-		switch {
-		case d.Caps.Unsettled != core.UnsettledOnTimeout:
-		case s.voided(d):
+		if d.Caps.Unsettled == core.UnsettledOnTimeout && !s.outlived(d) {
 			leased = append(leased, d)
-		default:
-			s.expectAlive(d)
 		}
 	}
-	s.renewed(leased, s.truth(leased), false)
+	s.renewed(leased, s.again(leased, l.barred(), leftReason), false)
 	s.Finish(s.first(t.putLater(p, 3))...)
 	s.mustNot(s.Within(t.Subject.Quiet), l.barred(), leftReason)
 	s.leave()
