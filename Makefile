@@ -68,6 +68,12 @@ generate: $(TOOLS)/buf build ## write generated code and pages again
 image: $(TOOLS)/buf ## accept the protocol as it is; needs an ADR
 	$(TOOLS)/buf build --exclude-source-info -o $(IMAGE)
 
+RUNS ?= 50
+
+.PHONY: soak
+soak: ## the suite RUNS times in a row on a correct plugin: not one case may fail
+	$(GO) test -count=$(RUNS) -timeout 2h -failfast -run '^TestHonest$$' ./internal/conform/liar
+
 .PHONY: bench
 bench: ## the hop between plugin and host: ratios from interleaved runs, JSON beside the text
 	@mkdir -p $(BIN)
