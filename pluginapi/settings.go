@@ -24,7 +24,7 @@ type Settings struct {
 	Options                 // bind them with Bind
 	Endpoint   string       // the name that the host gave the endpoint
 	Generation uint64       // life of this endpoint's process, from 1
-	Logger     *slog.Logger // its records become records of the host's log
+	Logger     *slog.Logger // its records become records of the host's log; never nil from the SDK
 	Stdio      *Stdio       // the host's stdin and stdout, where the endpoint was attached with them
 }
 

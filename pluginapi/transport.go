@@ -55,10 +55,12 @@ type Subscription interface {
 	// than what Inspect said, never wider. It is called once.
 	Profiles() []core.Capabilities
 	// Receive blocks until there is at least one thing to report or ctx ends,
-	// and returns ctx's error then, beside what it has taken already. It returns
-	// no more deliveries than room allows; with a room of 0 messages it waits for
-	// voids, reports and the end alone. io.EOF ends the subscription, any other
-	// error ends it with that cause; what is in the batch comes first.
+	// and returns ctx's error then, beside what it has taken already. At a stop
+	// it has five seconds for that; what comes later is not passed on and stays
+	// unsettled. It returns no more deliveries than room allows; with a room of 0
+	// messages it waits for voids, reports and the end alone. io.EOF ends the
+	// subscription, any other error ends it with that cause; what is in the batch
+	// comes first.
 	Receive(ctx context.Context, room Room) (Batch, error)
 	// Settle carries out verdicts in order and returns a result for each. It
 	// does not wait for delays. Its verdicts fit the deliveries' profiles and
