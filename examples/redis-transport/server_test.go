@@ -37,8 +37,8 @@ type server struct {
 func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := &server{t: t, dir: t.TempDir(), args: args}
-	s.start()
 	t.Cleanup(s.kill)
+	s.start()
 	s.client = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket()})
 	t.Cleanup(func() { s.client.Close() })
 	return s
@@ -69,8 +69,10 @@ func (s *server) start() {
 
 // kill ends the server as a crash would.
 func (s *server) kill() {
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
+	if s.cmd != nil && s.cmd.Process != nil {
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+	}
 }
 
 // disconnect cuts the connections of all others.
