@@ -256,15 +256,41 @@ func (r *receiver) report(b *Batch, room Room) bool {
 	return len(b.Voids)+len(b.Reports)+len(b.Deliveries) > 0 || b.CaughtUp
 }
 
-// drop forgets what was read and cannot be sent any more. It stays unsettled.
+// drop forgets what was read and cannot be sent any more: it stays unsettled.
+// Where the source never gives that again, it is an error, and the host is told
+// as long as it can be.
 func (r *receiver) drop() {
 	if n := len(r.pending); n > 0 {
-		r.x.log.Warn("deliveries were read and not passed on; they stay unsettled", "deliveries", n)
+		lost := 0
+		for i := range r.pending {
+			if p := r.pending[i].Profile; int64(p) < int64(len(r.x.profiles)) && r.x.profiles[p].Unsettled == core.UnsettledLost {
+				lost++
+			}
+		}
 		r.pending = nil
+		r.x.log.Warn("deliveries were read and not passed on; they stay unsettled", "deliveries", n)
+		if lost > 0 {
+			r.x.log.Error("messages were read and not passed on before the end; the source does not give them again", "lost", lost)
+			r.tellLost(lost)
+		}
 	}
 	if r.cancel != nil {
 		r.cancel()
 	}
+}
+
+// tellLost reports messages that nobody will see, unless nothing can follow any
+// more.
+func (r *receiver) tellLost(n int) {
+	x := r.x
+	x.mu.Lock()
+	over := x.over
+	x.mu.Unlock()
+	if over || x.ctx.Err() != nil {
+		return
+	}
+	f := newFault(core.FaultCanceled, "%d messages were read and not passed on before the end; the source does not give them again", n)
+	x.tell(&frame.SubscribeResponse{Report: &transportpb.Report{Fault: convert.FromFault(f)}})
 }
 
 // stopped tells the transport, once, that no Receive follows. After Close there
