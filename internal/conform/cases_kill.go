@@ -3,7 +3,6 @@
 package conform
 
 import (
-	"errors"
 	"syscall"
 	"time"
 )
@@ -144,18 +143,18 @@ func (t *Trial) gone(pids []int, since time.Time) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		alive := pids[:0:0]
+		left := pids[:0:0]
 		for _, pid := range pids {
-			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) && !zombie(pid) {
-				alive = append(alive, pid)
+			if alive(pid) {
+				left = append(left, pid)
 			}
 		}
-		if len(alive) == 0 {
+		if len(left) == 0 {
 			return
 		}
 		if time.Since(since) > endLimit {
-			t.Errorf("%v after the end of its host the process or a child of it is still alive: %v", endLimit, alive)
-			for _, pid := range alive {
+			t.Errorf("%v after the end of its host the process or a child of it is still alive: %v", endLimit, left)
+			for _, pid := range left {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			return

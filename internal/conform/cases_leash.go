@@ -104,12 +104,8 @@ func processStays(t *Trial) {
 	x.round(1)
 	x.end()
 	p.closing()
-	quiet := time.NewTimer(t.Subject.Quiet)
-	defer quiet.Stop()
-	select {
-	case <-p.proc.Done():
+	if p.goneWithin(t.Subject.Quiet) {
 		t.Errorf("the process exited behind Close (%v) while its leash held: it waits for the end of its standard input", p.proc.Exit())
-	case <-quiet.C:
 	}
 	p.Unleash()
 }

@@ -161,11 +161,7 @@ func processSignals(t *Trial) {
 		}
 		x.take(keys)
 	}
-	select {
-	case <-p.proc.Done():
-	case <-time.After(t.Subject.Quiet): // it may be taking its time
-	}
-	if p.gone() {
+	if p.goneWithin(t.Subject.Quiet) { // it may be taking its time
 		t.Fatalf("a signal ended the process (%v): it ignores INT, TERM, HUP and PIPE", p.proc.Exit())
 	}
 	x.round(messages)

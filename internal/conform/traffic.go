@@ -149,6 +149,17 @@ func (p *Process) gone() bool {
 	}
 }
 
+// goneWithin waits for the end of the process; false = it goes on.
+func (p *Process) goneWithin(limit time.Duration) bool {
+	wait := time.NewTimer(limit)
+	defer wait.Stop()
+	select {
+	case <-p.proc.Done():
+	case <-wait.C:
+	}
+	return p.gone()
+}
+
 // forget lets go of a stream that has ended.
 func (p *Process) forget(s *Sub) {
 	s.wait.Wait()
