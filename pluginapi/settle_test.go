@@ -114,6 +114,7 @@ func TestUnsupportedVerdicts(t *testing.T) {
 		{"extend without extend", now, frame.VerdictRun{Kind: core.VerdictExtend, Hold: 1}, false},
 		{"extend by nothing", holds, frame.VerdictRun{Kind: core.VerdictExtend}, false},
 		{"extend", holds, frame.VerdictRun{Kind: core.VerdictExtend, Hold: 1}, true},
+		{"extend by the limit", holds, frame.VerdictRun{Kind: core.VerdictExtend, Hold: time.Minute}, false},
 		{"release", none, frame.VerdictRun{Kind: core.VerdictRelease}, true},
 		{"none", now, frame.VerdictRun{}, false},
 		{"one that is not known", now, frame.VerdictRun{Kind: 17}, false},

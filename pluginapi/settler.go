@@ -368,10 +368,13 @@ func unsupported(c *core.Capabilities, run *frame.VerdictRun) *core.Fault {
 	case core.VerdictRelease:
 		return nil
 	case core.VerdictExtend:
-		if c.Extend && run.Hold > 0 {
-			return nil
+		switch {
+		case !c.Extend || run.Hold <= 0:
+			return newFault(core.FaultUnsupported, "extend by %v: the hold cannot be prolonged", run.Hold)
+		case run.Hold >= c.MaxHold:
+			return newFault(core.FaultUnsupported, "extend by %v: the source's limit is %v", run.Hold, c.MaxHold)
 		}
-		return newFault(core.FaultUnsupported, "extend by %v: the hold cannot be prolonged", run.Hold)
+		return nil
 	}
 	return newFault(core.FaultUnsupported, "verdict kind %s is not known", strconv.Itoa(int(run.Kind)))
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,30 +27,21 @@ func (s *subscription) Settle(ctx context.Context, vs []pluginapi.Verdict) []plu
 // settle carries out what one script takes.
 func (s *subscription) settle(ctx context.Context, vs []pluginapi.Verdict) []pluginapi.Result {
 	results := make([]pluginapi.Result, len(vs))
-	var steps []any
-	var at []int // of each step's verdict
-	for i, v := range vs {
+	steps := make([]any, 0, 3*len(vs))
+	for _, v := range vs {
 		x := v.Handle.(*lease)
-		if v.Kind == core.VerdictExtend && v.Hold > s.hold {
-			results[i] = tooLong(v.Hold, s.hold)
-			continue
-		}
 		steps = append(steps, x.id, x.count, s.step(v))
-		at = append(at, i)
-	}
-	if len(steps) == 0 {
-		return results
 	}
 	asked := time.Now()
 	there, err := s.runSettle(ctx, steps)
-	if err == nil && len(there) != len(at) {
+	if err == nil && len(there) != len(vs) {
 		err = errAnswer
 	}
-	for n, i := range at {
+	for i := range vs {
 		switch {
 		case err != nil:
 			results[i] = pluginapi.Result{Status: pluginapi.ResultFailed, Fault: s.conn.endpoint.fault(err)}
-		case there[n] == 0:
+		case there[i] == 0:
 			results[i] = pluginapi.Result{Status: pluginapi.ResultStale}
 		default:
 			results[i] = pluginapi.Result{Status: pluginapi.ResultDone}
@@ -100,10 +90,4 @@ func (s *subscription) AckLate(ctx context.Context, handles []any) []pluginapi.R
 		vs[i] = pluginapi.Verdict{Handle: h, Kind: core.VerdictAck}
 	}
 	return s.Settle(ctx, vs)
-}
-
-func tooLong(hold, limit time.Duration) pluginapi.Result {
-	return pluginapi.Result{Status: pluginapi.ResultUnsupported, Fault: &core.Fault{
-		Code: core.FaultUnsupported, Message: fmt.Sprintf("extend by %v: the limit is %v; raise the setting hold", hold, limit),
-	}}
 }

@@ -176,7 +176,6 @@ func TestExtendProlongs(t *testing.T) {
 		r.none(200 * time.Millisecond)
 		r.settle(d, pluginapi.Verdict{Kind: core.VerdictExtend, Hold: 450 * time.Millisecond}, pluginapi.ResultDone)
 	}
-	r.settle(d, pluginapi.Verdict{Kind: core.VerdictExtend, Hold: time.Second}, pluginapi.ResultUnsupported)
 	if again := r.next(); again.Attempt != 2 {
 		t.Errorf("attempt %d, want 2", again.Attempt)
 	}
