@@ -48,6 +48,7 @@ check: lint fresh vuln ## lint, generated files, protocol compatibility, known v
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## golangci-lint and buf lint
 	$(TOOLS)/golangci-lint run ./...
+	@set -e; for m in $(MODULES); do (cd $$m && $(CURDIR)/$(TOOLS)/golangci-lint run -c $(CURDIR)/.golangci.yml ./...); done
 	$(TOOLS)/buf lint
 
 .PHONY: fresh
