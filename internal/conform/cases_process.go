@@ -62,6 +62,18 @@ func processCases() []Case {
 			},
 			Run: processLink,
 		},
+		{
+			ID: "process/stdio-flags", Section: "1. Process, Standard input and output of the host",
+			Claim: "The plugin does not set O_NONBLOCK on the host's standard input and output, which a shell shares.",
+			Applies: func(a *About) string {
+				if !a.Describe.GetWantsStdio() {
+					return "it does not want the host's standard input and output"
+				}
+				return ""
+			},
+			Needs: func(*About) string { return procReason() },
+			Run:   processStdioFlags,
+		},
 	}, leashCases()...)
 }
 
@@ -141,6 +153,27 @@ func processStdout(t *Trial) {
 	for range rounds {
 		x.round(messages)
 	}
+	x.end()
+	p.Close()
+}
+
+// processStdioFlags looks at descriptors 3 and 4 before, in and behind traffic.
+func processStdioFlags(t *Trial) {
+	look := func(p *Process, when string) {
+		for fd, name := range map[int]string{handshake.StdinFD: "input", handshake.StdoutFD: "output"} {
+			if set, known := nonblocking(p.PID(), fd); known && set {
+				t.Errorf("O_NONBLOCK is set on descriptor %d, the host's standard %s, %s: everybody who shares it sees that", fd, name, when)
+			}
+		}
+	}
+	p := t.Start()
+	look(p, "behind the start")
+	p.Unleash()
+	p = t.Connected()
+	x := t.traffic(p)
+	look(p, "once it is connected")
+	x.round(20)
+	look(p, "behind traffic")
 	x.end()
 	p.Close()
 }

@@ -39,6 +39,11 @@ func stopCases() []Case {
 			Needs: feeds, Run: stopCloseSettlesNothing,
 		},
 		{
+			ID: "stop/close-over-streams", Section: sectionCalls,
+			Claim:   "Close over open streams ends intake with ended; a verdict that comes later is FAILED and a message REFUSED, both with CLOSED.",
+			Applies: reads, Run: stopCloseOverStreams,
+		},
+		{
 			ID: "stop/reopen", Section: sectionCalls,
 			Claim:   "A registration whose stream has ended can be opened again on the same process, and goes on with what is fed then.",
 			Applies: reads, Needs: feeds, Run: stopReopen,
@@ -247,6 +252,60 @@ func stopCloseSettlesNothing(t *Trial) {
 		s.End()
 		p.Close()
 	}
+}
+
+// stopCloseOverStreams closes in the middle of everything and goes on.
+func stopCloseOverStreams(t *Trial) {
+	p := t.Connected()
+	s := p.Subscribe()
+	var open []*Delivery
+	if t.About.feeds() == "" {
+		open = s.feedTake(2)
+	}
+	var b *Publisher
+	if t.About.Publishing != nil {
+		b = p.Publisher()
+		b.Confirmed(Outgoing(t.Messages(t.Destination(), 1, 0)...)...)
+	}
+	p.closing()
+	if !s.until(func() bool { return s.ended != nil || s.over }) {
+		t.Fatalf("Close did not end the intake of an open subscription: no ended came within %v", t.Subject.Wait)
+	}
+	closed := func(what string, fault *core.Fault) {
+		if fault == nil || fault.Code != core.FaultClosed {
+			t.Errorf("%s behind Close has no fault CLOSED but %v", what, fault)
+		}
+	}
+	s.mu.Lock()
+	over, err := s.over, s.err
+	s.mu.Unlock()
+	if over {
+		t.Fatalf("Close ended the stream of an open subscription (%v): its intake ends with ended, and the stream with the host's half-close", err)
+	}
+	for _, d := range open {
+		if !canAck(d.Caps) {
+			continue
+		}
+		r := s.Result(frame.VerdictRun{First: d.ID, Kind: core.VerdictAck})
+		switch {
+		case s.voided(d) && r.Status == frame.SettleStale:
+		case r.Status != frame.SettleFailed:
+			t.Errorf("ACK of delivery %d behind Close is answered %s in place of FAILED", d.ID, statusWord(r.Status))
+		default:
+			closed("the result of an ACK", r.Fault)
+		}
+	}
+	if b != nil {
+		sent := b.Send(Outgoing(t.Messages(t.Destination(), 1, 0)...)...)[0]
+		if r := sent.Receipt; r.Status != frame.ReceiptRefused {
+			t.Errorf("a message behind Close has the receipt %s in place of REFUSED", receiptWord(r.Status))
+		} else {
+			closed("the receipt of a message", r.Fault)
+		}
+		b.HalfClose()
+	}
+	s.HalfClose()
+	p.Unleash()
 }
 
 // stopReopen opens one registration again and again.

@@ -111,6 +111,7 @@ func newStdio() (*stdio, error) {
 		_, _ = theirIn.Close(), in.Close()
 		return nil, err
 	}
+	_, _ = theirIn.Fd(), theirs.Fd() // blocking, as a shell hands them over
 	return &stdio{in: in, out: out, theirIn: theirIn, theirs: theirs}, nil
 }
 

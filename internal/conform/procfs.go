@@ -145,6 +145,22 @@ func held(pid int) holding {
 	return h
 }
 
+// nonblocking reports whether a descriptor of a process has O_NONBLOCK set;
+// known = /proc tells.
+func nonblocking(pid, fd int) (set, known bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/fdinfo/" + strconv.Itoa(fd))
+	if err != nil {
+		return false, false
+	}
+	for line := range bytes.Lines(text) {
+		if value, ok := bytes.CutPrefix(line, []byte("flags:")); ok {
+			flags, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 8, 64)
+			return flags&syscall.O_NONBLOCK != 0, err == nil
+		}
+	}
+	return false, false
+}
+
 // ofSystem reports whether a path is of devices or of the kernel, which
 // runtimes read by themselves.
 func ofSystem(path string) bool {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	pb "github.com/longshore-go/longshore/internal/transportpb"
@@ -54,6 +55,9 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 	}
 	if err != nil {
 		s.released = append(s.released, e)
+		if errors.Is(err, errClosed) {
+			return pb.SettleStatus_SETTLE_STATUS_FAILED, fault(closed, "settle: the endpoint is closed")
+		}
 		return pb.SettleStatus_SETTLE_STATUS_FAILED, passing(unavailable, "settle: write the journal: %v", err)
 	}
 	return pb.SettleStatus_SETTLE_STATUS_DONE, nil
