@@ -17,6 +17,7 @@ type About struct {
 	Profiles   []core.Capabilities // as Started says; empty = nothing can be read
 	Publishing *core.Publishing    // nil = nothing can be published
 	Returns    bool                // what is published is read by the subscription
+	Shared     bool                // the cases read and publish to the same names
 	Unreadable string              // why nothing can be read
 	Unwritable string              // why nothing can be published
 }

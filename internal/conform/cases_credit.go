@@ -103,10 +103,14 @@ func (t *Trial) through(p *Process, s *Sub, n int, ms []core.Message) {
 
 // creditBytes gives room for two and a half messages, then for less than one.
 func creditBytes(t *Trial) {
-	const size, messages = 4 << 10, 9
+	const messages = 9
+	size := 4 << 10
+	if t.Subject.Inject == nil {
+		size = t.fitting(size)
+	}
 	p := t.Connected()
 	s := p.Open(t.registration())
-	s.Credit(windowMessages, size*5/2)
+	s.Credit(windowMessages, uint64(size)*5/2)
 	t.through(p, s, 3, t.Messages(t.feedName(), messages, size))
 	s.Credit(windowMessages, 1)
 	s.Barrier()

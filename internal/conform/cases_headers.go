@@ -128,7 +128,7 @@ func (t *Trial) headers(sets []headerSet) {
 			}
 			keys = append(keys, keyOf(ms[i].Payload))
 		case frame.ReceiptRefused:
-			if set.must != nil && set.must(mode) && !set.refused {
+			if set.must != nil && set.must(mode) && !set.refused && t.takes(ms[i], set.headers) {
 				t.Errorf("%s: refused, though headers travel %v: %v", set.what, mode, s.Receipt.Fault)
 			}
 			if f := s.Receipt.Fault; f == nil || f.Message == "" {
@@ -146,6 +146,13 @@ func (t *Trial) headers(sets []headerSet) {
 	}
 	c.Stop()
 	p.Close()
+}
+
+// takes reports whether a message is within the destination's limits.
+func (t *Trial) takes(m core.Message, hs core.Headers) bool {
+	m.Headers = hs
+	p := t.About.Publishing
+	return t.fits(int64(frame.Weight(&m))) && (p.MaxHeaders == 0 || len(hs) <= p.MaxHeaders)
 }
 
 // sameHeaders compares what arrived with what was sent. Headers that the

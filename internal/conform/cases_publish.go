@@ -130,8 +130,19 @@ func publishReceipts(t *Trial) {
 
 // fits reports whether the destination takes payloads of a size.
 func (t *Trial) fits(bytes int64) bool {
+	if t.About.Publishing == nil {
+		return true
+	}
 	most := t.About.Publishing.MaxBytes
 	return most == 0 || bytes <= most
+}
+
+// fitting is a size of payloads, or the destination's limit where that is less.
+func (t *Trial) fitting(bytes int) int {
+	if t.fits(int64(bytes)) {
+		return bytes
+	}
+	return int(t.About.Publishing.MaxBytes)
 }
 
 func publishOrder(t *Trial) {
@@ -167,7 +178,7 @@ func publishUnread(t *Trial) {
 	const n = 2000
 	p := t.Connected()
 	s := p.Open(t.registration()) // without credit
-	ms := t.Messages(s.Profiles()[0].Address, n, 512)
+	ms := t.Messages(s.Profiles()[0].Address, n, t.fitting(512))
 	t.Put(p, ms)
 	s.Credit(windowMessages, windowBytes)
 	seen := 0
@@ -252,7 +263,7 @@ func publishFlush(t *Trial) {
 	c := t.outside()
 	p := t.Connected()
 	b := p.Publisher()
-	all := b.Publish(Outgoing(t.Messages(t.Destination(), n, 512)...)...)
+	all := b.Publish(Outgoing(t.Messages(t.Destination(), n, t.fitting(512))...)...)
 	b.HalfClose()
 	p.Close()
 	t.arrived(c, t.confirmed(all, false), "was confirmed before Close returned")
@@ -286,7 +297,7 @@ func publishLeashFlush(t *Trial) {
 	c := t.outside()
 	p := t.Connected()
 	b := p.Publisher()
-	all := b.Publish(Outgoing(t.Messages(t.Destination(), n, 512)...)...)
+	all := b.Publish(Outgoing(t.Messages(t.Destination(), n, t.fitting(512))...)...)
 	if !b.until(func() bool { return b.missing < n || b.over }) {
 		t.Fatalf("no receipt came within %v", t.Subject.Wait)
 	}

@@ -5,6 +5,7 @@ package conform
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -74,6 +75,19 @@ const (
 	DefaultLate         = 10 * time.Second
 	DefaultMaxHold      = time.Minute
 )
+
+// apart reports whether each case has messages of its own: by a name, or by
+// settings or options, in which a placeholder stands.
+func (s Subject) apart() bool {
+	texts := []string{s.Subscription, s.Destination}
+	for _, v := range []any{s.Settings, s.Options} {
+		if raw, err := encode("settings", v); err == nil {
+			texts = append(texts, string(raw))
+		}
+	}
+	all := strings.Join(texts, "\n")
+	return strings.Contains(all, CaseWord) || strings.Contains(all, DirWord)
+}
 
 // withDefaults fills in what is zero.
 func (s Subject) withDefaults() Subject {

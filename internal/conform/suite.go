@@ -144,6 +144,9 @@ func (r *runner) all() (results []Result, selected bool) {
 	if n <= 0 {
 		n = defaultParallel
 	}
+	if r.about.Shared { // they would take each other's messages
+		n = 1
+	}
 	places := make(chan struct{}, n)
 	var wait sync.WaitGroup
 	for i := range cases {
@@ -266,6 +269,7 @@ func preflight(ctx context.Context, s Subject, o Options, word string) (about *A
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.resume = nil
+	about.Shared = !d.GetWantsStdio() && !s.apart()
 	return about, about.reachable()
 }
 

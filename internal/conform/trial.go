@@ -138,7 +138,25 @@ func (t *Trial) run(c *Case) {
 	if err := t.prepare(); err != nil {
 		t.Fatalf("the suite cannot prepare the case: %v", err)
 	}
+	if t.About.Shared {
+		t.sweep()
+	}
 	c.Run(t)
+}
+
+// sweep takes what cases before have left where all cases read one name.
+func (t *Trial) sweep() {
+	if !t.About.All(canAck) || t.About.feeds() != "" {
+		return
+	}
+	p := t.Connected()
+	s := p.Subscribe()
+	for ds := s.Within(t.Subject.Quiet); len(ds) > 0; ds = s.Within(t.Subject.Quiet) {
+		s.Finish(ds...)
+	}
+	s.Barrier()
+	s.End()
+	p.Close()
 }
 
 // prepare fills the settings of this case in.
