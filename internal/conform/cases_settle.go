@@ -48,6 +48,22 @@ func settleCases() []Case {
 			Claim:   "Runs are carried out in order, each delivery by its own profile, and results keep that order however they are cut.",
 			Applies: reads, Needs: feeds, Run: settleRuns,
 		},
+		{
+			ID: "settle/results-unasked", Section: sectionVerdicts,
+			Claim:   "A result that is not DONE is told though none was asked for; DONE is not.",
+			Applies: reads, Needs: feeds, Run: settleUnasked,
+		},
+		{
+			ID: "settle/unread", Section: sectionStreams,
+			Claim: "Verdicts are taken while the host reads nothing of what the plugin sends.",
+			Applies: applies(reads, func(a *About) string {
+				if !a.All(returnsAtAll) {
+					return "what is not read at once may be lost"
+				}
+				return ""
+			}),
+			Needs: feeds, Run: settleUnread,
+		},
 	}, append(settleBackCases(), settleOrderCases()...)...)
 }
 
@@ -275,4 +291,81 @@ func (s *Sub) verdictID(i, n int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.verdicts[len(s.verdicts)-n+i].id
+}
+
+// settleUnasked wants no results but that of a last verdict, which says that all
+// before it are there.
+func settleUnasked(t *Trial) {
+	_, s := t.reading()
+	ds := s.feedTake(3)
+	s.expect(ds[0], frame.VerdictRun{Kind: ending(ds[0].Caps)}, frame.SettleDone)
+	unasked := s.Settle(
+		frame.VerdictRun{First: ds[0].ID, Kind: core.VerdictRelease},
+		frame.VerdictRun{First: 1 << 40, Kind: core.VerdictAck},
+		frame.VerdictRun{First: ds[1].ID, Kind: 99},
+		frame.VerdictRun{First: ds[2].ID, Kind: ending(ds[2].Caps)}, // the watch sees a DONE
+	)
+	s.Barrier()
+	var told []frame.SettleStatus
+	s.mu.Lock()
+	for _, v := range unasked {
+		told = append(told, v.result.Status)
+	}
+	s.mu.Unlock()
+	for i, want := range []frame.SettleStatus{frame.SettleStale, frame.SettleStale, frame.SettleUnsupported} {
+		switch {
+		case told[i] == want, i == 2 && told[i] == frame.SettleStale && s.overtaken(ds[1]):
+		case told[i] == frame.SettleUnspecified:
+			t.Errorf("%s of delivery %d was not told since no result was wanted: every result that is not DONE is told", statusWord(want), unasked[i].id)
+		default:
+			t.Errorf("a verdict for delivery %d was answered %s in place of %s", unasked[i].id, statusWord(told[i]), statusWord(want))
+		}
+	}
+	s.leave()
+}
+
+// settleUnread sends more verdicts than the connection buffers while the plugin
+// has more to send than the connection buffers.
+func settleUnread(t *Trial) {
+	const messages, size, frames, runs = 200, 16 << 10, 24, 1000
+	p := t.Connected()
+	s := p.Open(t.registration())
+	bytes := size
+	if a := t.About.Publishing; a != nil && a.MaxBytes > 0 {
+		bytes = min(bytes, int(a.MaxBytes/2))
+	}
+	ms := t.Messages(t.feedName(), messages, bytes)
+	t.Put(p, ms)
+	s.reading.Lock()
+	s.Credit(windowMessages, windowBytes)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for range frames {
+			rs := make([]frame.VerdictRun, runs)
+			for i := range rs {
+				rs[i] = frame.VerdictRun{First: uint64(1<<40 + i), Kind: core.VerdictRelease}
+			}
+			s.Settle(rs...)
+		}
+	}()
+	timer := time.NewTimer(t.Subject.Wait)
+	defer timer.Stop()
+	select {
+	case <-sent:
+		s.reading.Unlock()
+	case <-timer.C:
+		s.reading.Unlock()
+		t.Errorf("%d verdicts could not be sent within %v while the host read nothing: no side may stop reading because it waits for its own writes", frames*runs, t.Subject.Wait)
+		s.Cancel()
+		<-sent
+		return
+	case <-t.Ctx.Done():
+		s.reading.Unlock()
+		s.Cancel()
+		<-sent
+		return
+	}
+	s.first(Keys(ms))
+	s.leave()
 }

@@ -4,6 +4,7 @@ package conform
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
@@ -30,6 +31,11 @@ func settleOrderCases() []Case {
 			ID: "settle/caught-up", Section: sectionDeliveries,
 			Claim:   "caught_up comes only when all there is has been delivered.",
 			Applies: reads, Needs: feeds, Run: settleCaughtUp,
+		},
+		{
+			ID: "settle/published-at", Section: sectionDeliveries,
+			Claim:   "published_at says, in nanoseconds since 1970, when the message was published, or is 0.",
+			Applies: reads, Needs: feeds, Run: settlePublishedAt,
 		},
 	}
 }
@@ -237,10 +243,40 @@ func settleCaughtUp(t *Trial) {
 			t.Errorf("caught_up came while %d of %d messages had not been delivered", missing, messages)
 		}
 	}
-	never := len(s.caughtUp) == 0
+	told := len(s.caughtUp)
 	s.mu.Unlock()
-	if never {
+	if told == 0 {
 		t.Notef("caught_up never came")
+		s.leave()
+		return
+	}
+	s.first(t.Feed(p, 1))
+	if !s.until(func() bool { return len(s.caughtUp) > told }) {
+		t.Errorf("caught_up did not come again within %v of one more delivery: a source that has nothing left again says so again", t.Subject.Wait)
 	}
 	s.leave()
+}
+
+// settlePublishedAt finds points in time that are in other units than
+// nanoseconds, or not of the publishing.
+func settlePublishedAt(t *Trial) {
+	const skew = 10 * time.Minute // of the transport's clock
+	p, s := t.reading()
+	before := time.Now().Add(-skew)
+	ds := s.first(t.Feed(p, 3))
+	after := time.Now().Add(skew)
+	known := 0
+	for _, d := range ds {
+		if d.PublishedAt == 0 {
+			continue
+		}
+		known++
+		if at := time.Unix(0, d.PublishedAt); at.Before(before) || at.After(after) {
+			t.Errorf("published_at of delivery %d is %d, which reads as %v: it is nanoseconds since 1970, and 0 where it is not known", d.ID, d.PublishedAt, at.UTC())
+		}
+	}
+	s.leave()
+	if known == 0 {
+		t.Skipf("no delivery says when it was published")
+	}
 }

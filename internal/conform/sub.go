@@ -52,12 +52,13 @@ type verdict struct {
 // Sub is one subscription's stream. A goroutine takes all that the plugin sends
 // and checks it against what holds always.
 type Sub struct {
-	p      *Process
-	t      *Trial
-	stream link.SubscribeStream
-	cancel context.CancelFunc
-	wait   sync.WaitGroup
-	send   sync.Mutex
+	p       *Process
+	t       *Trial
+	stream  link.SubscribeStream
+	cancel  context.CancelFunc
+	wait    sync.WaitGroup
+	send    sync.Mutex
+	reading sync.Mutex // held by a case that reads nothing for a while
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed at every event
@@ -144,6 +145,8 @@ func (s *Sub) Profiles() []core.Capabilities { return s.profiles }
 func (s *Sub) receive() {
 	defer s.cancel()
 	for {
+		s.reading.Lock()
+		s.reading.Unlock() //nolint:staticcheck // it waits for the case
 		var r frame.SubscribeResponse
 		err := s.stream.Recv(&r)
 		s.mu.Lock()
