@@ -2,7 +2,6 @@
 """longshore-transport-sqlite: durable queues in one SQLite file, written from docs/protocol.md."""
 import asyncio, collections, concurrent.futures, contextlib, json, os, shutil, signal, sqlite3, sys, threading, time
 pool = concurrent.futures.ThreadPoolExecutor(1)  # the database's thread
-
 def leash():
     """The end of standard input means that the host is gone."""
     while os.read(0, 4096):
@@ -153,8 +152,9 @@ class Subscription:
                     ("UPDATE message SET due = ? WHERE id = ?", [(due, row) for _, _, row, due in answers if due is not None]))
                 transport.wake()
         except sqlite3.Error as e:  # the database is closed, the disk full
+            fault = Fault("CLOSED" if transport.closed else "INTERNAL", f"settle: {e}").pb
             for result in [result for _, result, row, _ in answers if row]:
-                result.MergeFrom(pb.SettleResult(status=pb.SETTLE_STATUS_FAILED, fault=Fault("INTERNAL", f"settle: {e}").pb))
+                result.MergeFrom(pb.SettleResult(status=pb.SETTLE_STATUS_FAILED, fault=fault))
         results = [result for told, result, _, _ in answers if told or result.status != pb.SETTLE_STATUS_DONE]
         for i in range(0, len(results), ENTRIES):
             await self.send(settled=pb.Settled(results=results[i:i + ENTRIES]))
