@@ -3,7 +3,9 @@
 package conform
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/convert"
@@ -162,22 +164,30 @@ func (t *Trial) settle(s *Sub, a *account, ds ...*Delivery) {
 // outstanding.
 func (t *Trial) balance(a *account) {
 	p, s := t.reading()
-	var open []string
+	missing := map[string]bool{}
 	for _, k := range a.fed {
 		if !a.settled[k] {
-			open = append(open, k)
+			missing[k] = true
 		}
 	}
-	came, more := s.TakeKeys(open)
-	for _, d := range came {
-		more = append(more, d)
-	}
-	more = append(more, s.Within(t.Subject.Quiet)...)
+	outstanding := len(missing)
 	seen := map[string]int{}
-	for _, d := range more {
+	note := func(d *Delivery) {
+		s.Finish(d) // at once: a hold may be short
+		delete(missing, d.Key)
 		if seen[d.Key]++; seen[d.Key] > 1 {
 			a.surplus++
 		}
+	}
+	for until := time.Now().Add(t.Subject.Wait); len(missing) > 0 && s.more(time.Until(until)); {
+		note(s.Next())
+	}
+	for _, d := range s.Within(t.Subject.Quiet) {
+		note(d)
+	}
+	if len(missing) > 0 {
+		t.Errorf("fed %d = settled %d + outstanding %d, and of the outstanding messages %d were not delivered within %v: %s%s",
+			len(a.fed), len(a.settled), outstanding, len(missing), t.Subject.Wait, some(slices.Sorted(maps.Keys(missing))), s.state())
 	}
 	var again []string
 	for k := range a.settled {
@@ -188,9 +198,7 @@ func (t *Trial) balance(a *account) {
 	if len(again) > 0 {
 		t.Errorf("%d of %d messages that were settled, and whose results were DONE, came again in a new process: %s", len(again), len(a.settled), some(again))
 	}
-	t.Notef("fed %d = settled %d + outstanding %d; of those %d had been delivered; %d deliveries were duplicates", len(a.fed), len(a.settled), len(open), len(a.left), a.surplus)
-	slices.SortFunc(more, func(a, b *Delivery) int { return int(a.ID) - int(b.ID) })
-	s.Finish(more...)
+	t.Notef("fed %d = settled %d + outstanding %d; of those %d had been delivered; %d deliveries were duplicates", len(a.fed), len(a.settled), outstanding, len(a.left), a.surplus)
 	s.Barrier()
 	s.End()
 	p.Close()
