@@ -35,6 +35,7 @@ type Trial struct {
 	faults     []string
 	notes      []string
 	skipped    string
+	exempt     bool // skipped, and the plugin is not concerned
 	processes  []*Process
 	generation uint64
 	resume     []byte   // what the newest generation handed over
@@ -73,12 +74,20 @@ func (t *Trial) Notef(format string, args ...any) {
 	}
 }
 
-// Skipf ends a case that turns out not to apply, or that cannot be run here.
+// Skipf ends a case that cannot be run here.
 func (t *Trial) Skipf(format string, args ...any) {
 	t.mu.Lock()
 	t.skipped = fmt.Sprintf(format, args...)
 	t.mu.Unlock()
 	panic(stopTrial{})
+}
+
+// Exemptf ends a case that turns out not to concern the plugin.
+func (t *Trial) Exemptf(format string, args ...any) {
+	t.mu.Lock()
+	t.exempt = true
+	t.mu.Unlock()
+	t.Skipf(format, args...)
 }
 
 // Failed reports whether something was wrong so far.
@@ -203,7 +212,9 @@ func (t *Trial) result(c *Case, took time.Duration) Result {
 	case len(t.faults) > 0:
 		r.Status, r.Faults, r.Log = Failed, t.faults, t.log.last()
 	case t.skipped != "":
-		r.Status, r.Reason = NotRun, t.skipped
+		if r.Status, r.Reason = NotRun, t.skipped; t.exempt {
+			r.Status = NotApplicable
+		}
 	}
 	return r
 }
