@@ -55,6 +55,11 @@ func honestyCases() []Case {
 			Applies: applies(reads, lacking("a hold that can be prolonged", canExtend)), Needs: feeds, Run: honestyExtend,
 		},
 		{
+			ID: "honesty/max-hold", Section: sectionVerdicts,
+			Claim:   "EXTEND by max_hold or more is answered UNSUPPORTED, returns no credit, and the delivery goes on.",
+			Applies: applies(reads, with("a hold that can be prolonged", canExtend)), Needs: feeds, Run: honestyMaxHold,
+		},
+		{
 			ID: "honesty/unknown-verdict", Section: sectionVerdicts,
 			Claim:   "A verdict of a kind that the plugin does not know is answered UNSUPPORTED and the delivery is forgotten.",
 			Applies: reads, Needs: feeds,
@@ -177,6 +182,19 @@ func honestyExtend(t *Trial) {
 			s.first(keys)
 		}
 	} else {
+		s.expect(d, frame.VerdictRun{Kind: ending(d.Caps)}, frame.SettleDone)
+	}
+	s.leave()
+}
+
+// honestyMaxHold asks for a longer hold than there is.
+func honestyMaxHold(t *Trial) {
+	_, s := t.reading()
+	ds := t.of(s.first(t.Feed(s.p, 4)), "a hold that can be prolonged", canExtend)
+	for _, d := range ds {
+		for _, hold := range []time.Duration{d.Caps.MaxHold, 2 * d.Caps.MaxHold} {
+			s.expect(d, frame.VerdictRun{Kind: core.VerdictExtend, Hold: hold}, frame.SettleUnsupported)
+		}
 		s.expect(d, frame.VerdictRun{Kind: ending(d.Caps)}, frame.SettleDone)
 	}
 	s.leave()

@@ -67,11 +67,20 @@ func settleRequeue(t *Trial) {
 	ms := t.headed(4)
 	t.Put(p, ms)
 	ds := t.of(s.first(Keys(ms)), "a requeue", canRequeue)
+	soonest, hold := t.Subject.Wait, time.Duration(0)
 	for range rounds {
+		sent := time.Now()
 		ds = s.done(core.VerdictRequeue, ds...)
 		again := s.again(ds, nil, "")
 		s.renewed(ds, again, false)
 		ds = present(again)
+		for _, d := range ds {
+			soonest, hold = min(soonest, d.At.Sub(sent)), d.Caps.MaxHold
+		}
+	}
+	if hold > 0 && soonest > hold/2 {
+		t.Errorf("REQUEUE at once brought no message back sooner than after %v: they came because max_hold, %v, was over",
+			soonest.Round(time.Millisecond), hold)
 	}
 	done := s.done(core.VerdictAck, ds...)
 	s.absent(keysOf(done), "ACK was DONE")
