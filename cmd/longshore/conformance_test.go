@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
 	"github.com/longshore-go/longshore/internal/conform"
+	"github.com/longshore-go/longshore/internal/golden"
 )
 
 //go:generate go test . -run ^TestConformance -update

@@ -13,7 +13,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
+	"github.com/longshore-go/longshore/internal/golden"
 )
 
 // The demo tells what must happen, what happens, and that it adds up.

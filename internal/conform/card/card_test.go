@@ -4,8 +4,6 @@ package card
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,27 +13,8 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/conform"
+	"github.com/longshore-go/longshore/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write golden files instead of comparing them")
-
-// compare fails the test unless the file at path holds got.
-func compare(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("read golden file: %v; write it with -update", err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got); write it with -update if the new text is right:\n%s", path, diff)
-	}
-}
 
 // everything is a report that has all there is.
 func everything() *conform.Report {
@@ -94,8 +73,8 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, "testdata/"+name+".json", text)
-			compare(t, "testdata/"+name+".md", c.Markdown())
+			golden.Compare(t, "testdata/"+name+".json", text)
+			golden.Compare(t, "testdata/"+name+".md", c.Markdown())
 		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/longshore-go/longshore/internal/tied"
 )
 
 // endGrace is what a command gets between SIGTERM and SIGKILL, and what a process
@@ -64,14 +66,14 @@ func (p *program) run(ctx context.Context) error {
 	if len(p.command) == 0 {
 		return p.failed("no command is given", nil)
 	}
-	unpin := pin()
+	unpin := tied.Pin()
 	defer unpin()
 	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.env, p.stdin, p.stdout, &p.stderr
 	if p.end != nil {
 		cmd.ExtraFiles = []*os.File{p.end}
 	}
-	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr = tied.Attributes()
 	cmd.WaitDelay = endGrace
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	if err := cmd.Start(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
+	"github.com/longshore-go/longshore/internal/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/cmd/longshore/internal/config"
-	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
 	"github.com/longshore-go/longshore/cmd/longshore/internal/term"
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/conform"
+	"github.com/longshore-go/longshore/internal/golden"
 	"github.com/longshore-go/longshore/internal/process"
 )
 

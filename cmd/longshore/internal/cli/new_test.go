@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
 	"github.com/longshore-go/longshore/cmd/longshore/internal/scaffold"
+	"github.com/longshore-go/longshore/internal/golden"
 )
 
 func TestNewHelp(t *testing.T) {

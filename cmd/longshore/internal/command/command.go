@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/tied"
 )
 
 // The exit statuses that say an outcome, from sysexits.h where it fits. 0 acks;
@@ -86,7 +87,7 @@ func Find(name string) (string, error) {
 // set. Its error is an *ExitError, ctx's error where that ended the command, or
 // says why it could not run.
 func (c *Command) Run(ctx context.Context, in Input) ([]byte, error) {
-	unpin := pin()
+	unpin := tied.Pin()
 	defer unpin()
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -102,7 +103,7 @@ func (c *Command) Run(ctx context.Context, in Input) ([]byte, error) {
 		stdout.max = maxPayload
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr = tied.Attributes()
 	cmd.WaitDelay = endGrace
 	var ended atomic.Bool // by us
 	cmd.Cancel = func() error {

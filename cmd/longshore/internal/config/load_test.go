@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
+	"github.com/longshore-go/longshore/internal/golden"
 )
 
 // environment is what the test files find.
@@ -22,6 +22,7 @@ func environment(name string) (string, bool) {
 		"LONGSHORE_TEST_DIR":        "/opt/longshore",
 		"LONGSHORE_TEST_SECRET":     "hush-hush",
 		"LONGSHORE_TEST_EMPTY_NAME": "",
+		"REDIS_ADDRESS":             "127.0.0.1:6379", // of an example
 	}[name]
 	return v, ok
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/longshore-go/longshore/cmd/longshore/internal/golden"
+	"github.com/longshore-go/longshore/internal/golden"
 )
 
 // compiled returns the schema, ready to validate.

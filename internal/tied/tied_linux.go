@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package tied
 
 import (
 	"runtime"
 	"syscall"
 )
 
-// attributes puts a command into a process group of its own, and has the kernel
-// kill it when the thread that started it ends, which pin prevents for as long
+// Attributes puts a command into a process group of its own, and has the kernel
+// kill it when the thread that started it ends, which Pin prevents for as long
 // as this process lives.
-func attributes() *syscall.SysProcAttr {
+func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// pin keeps the thread alive until the returned function is called: the
+// Pin keeps the thread alive until the returned function is called: the
 // parent-death signal follows the thread that started a process, not the
 // process.
-func pin() (unpin func()) {
+func Pin() (unpin func()) {
 	runtime.LockOSThread()
 	return runtime.UnlockOSThread
 }
