@@ -7,7 +7,7 @@ import "time"
 func leakCases() []Case {
 	return []Case{{
 		ID: "leak/subscribe-close", Section: sectionStreams,
-		Claim:   "200 subscriptions opened and ended one after the other leave nothing behind: no descriptor, no thread, no process, no memory.",
+		Claim:   "200 subscriptions opened and ended or cancelled one after the other leave nothing behind: no descriptor, no thread, no process, no memory.",
 		Applies: reads,
 		Needs:   func(*About) string { return procReason() },
 		Alone:   true, Run: leakSubscribeClose,
@@ -17,7 +17,7 @@ func leakCases() []Case {
 const (
 	// leakWarm rounds fill caches and pools, leakRounds are measured.
 	leakWarm, leakRounds = 20, 200
-	// leakEvery rounds one carries a message.
+	// leakEvery rounds one carries a message, and one that does not is cancelled.
 	leakEvery = 10
 
 	// What runtimes take and give back by themselves.
@@ -68,7 +68,12 @@ func leakSubscribeClose(t *Trial) {
 func (t *Trial) cycles(p *Process, n int, feed bool) holding {
 	threads := 0
 	for i := range n {
-		s := p.Subscribe()
+		s := p.subscribeAgain() // the round before may have been cancelled
+		if i%leakEvery == leakEvery/2 {
+			s.Cancel()
+			p.forget(s)
+			continue
+		}
 		if feed && i%leakEvery == 0 {
 			s.Finish(s.feedTake(1)...)
 			s.Barrier()

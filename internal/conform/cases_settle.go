@@ -64,7 +64,7 @@ func settleCases() []Case {
 			}),
 			Needs: feeds, Run: settleUnread,
 		},
-	}, append(settleBackCases(), settleOrderCases()...)...)
+	}, append(append(settleBackCases(), settleOrderCases()...), besideCases()...)...)
 }
 
 // settleAck acks one after another, so that an ack that takes others along makes

@@ -68,6 +68,11 @@ func settleRequeue(t *Trial) {
 	t.Put(p, ms)
 	ds := t.of(s.first(Keys(ms)), "a requeue", canRequeue)
 	soonest, hold := t.Subject.Wait, time.Duration(0)
+	for _, d := range ds {
+		if counts(d.Caps) && !hasHold(d.Caps) && d.Attempt != 1 && !t.About.Shared {
+			t.Errorf("the first delivery of message %s has attempt %d in place of 1", d.Key, d.Attempt)
+		}
+	}
 	for range rounds {
 		sent := time.Now()
 		ds = s.done(core.VerdictRequeue, ds...)

@@ -176,10 +176,11 @@ func unsettledAfterCancel(t *Trial) {
 	came, more := s.collect(l.back, limit)
 	s.mustNot(more, l.barred(), leftReason)
 	s.letGo(more...)
+	s.once(l.back, more)
 	s.renewed(l.back, came, false)
 	if len(without(l.back, came)) == 0 {
 		s.absent(l.barred(), leftReason)
-		s.leave()
+		s.settleAnew(l, came)
 		return
 	}
 	t.Notef("what was unsettled on a cancelled stream comes again when the process ends")
@@ -194,6 +195,30 @@ func unsettledAfterCancel(t *Trial) {
 	again := s.again(came, l.barred(), leftReason)
 	s.renewed(came, again, false)
 	s.absent(l.barred(), leftReason)
+	s.leave()
+}
+
+// settleAnew acks all but the last of what came again on a new stream, whose ids
+// begin at 1 like those of the former one, and looks in a new process which
+// messages that settled.
+func (s *Sub) settleAnew(l *left, came []*Delivery) {
+	next := &left{}
+	came = slices.Clone(came)
+	sortByID(came)
+	for i, d := range came {
+		switch {
+		case i == len(came)-1 || !canAck(d.Caps):
+			next.sort(s.t, d)
+		case len(s.done(core.VerdictAck, d)) == 1:
+			next.settled = append(next.settled, d)
+		}
+	}
+	s.End()
+	s.p.Close()
+	_, s = s.t.reading()
+	barred := slices.Concat(l.barred(), next.barred())
+	s.again(next.back, barred, leftReason)
+	s.absent(barred, leftReason)
 	s.leave()
 }
 

@@ -212,6 +212,7 @@ func (s *Sub) again(old []*Delivery, barred []string, why string) []*Delivery {
 		s.t.Errorf("%d of %d messages that were not settled did not come again within %v: %s%s", len(lost), len(old), limit, some(lost), s.state())
 	}
 	s.mustNot(more, barred, why)
+	s.once(old, more)
 	s.extra(slices.DeleteFunc(more, func(d *Delivery) bool { return slices.Contains(barred, d.Key) }))
 	return came
 }

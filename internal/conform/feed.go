@@ -26,6 +26,7 @@ func (t *Trial) Messages(name string, n, size int) []core.Message {
 			payload = append(payload, ' ')
 			payload = append(payload, strings.Repeat("x", pad-1)...)
 		}
+		t.made(keyOf(payload), payload)
 		ms[i] = core.Message{Name: name, Payload: payload}
 	}
 	return ms

@@ -265,6 +265,7 @@ func (p *Process) Unleash() {
 // Kill kills the process with SIGKILL and waits until nothing of it is left.
 func (p *Process) Kill() {
 	p.leave()
+	p.t.killed.Store(true)
 	_ = syscall.Kill(p.PID(), syscall.SIGKILL) // it may have ended
 	p.discard()
 }

@@ -261,6 +261,7 @@ func (s *Sub) deliver(from *frame.Delivery) {
 		s.t.Errorf("delivery %d came while %d bytes were unsettled and the window was %d bytes", d.ID, s.bytes, w.Bytes)
 	}
 	s.identify(d)
+	s.intact(d)
 	s.open++
 	s.bytes += d.weight
 	s.all = append(s.all, d)

@@ -30,6 +30,9 @@ type Trial struct {
 	options Options
 	log     *logbook
 	fed     atomic.Uint64 // messages made
+	killed  atomic.Bool   // a process of the plugin was
+	// payloads has the SHA-256 of each message made, by key.
+	payloads sync.Map
 
 	mu         sync.Mutex
 	faults     []string

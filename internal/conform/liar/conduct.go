@@ -27,9 +27,12 @@ type Process struct {
 	IgnoresLeash bool // goes on at the end of standard input, for LeashLie
 	LeavesChild  bool // starts a child in a session of its own
 	ExitsOnClose bool // exits behind Close by itself
+	KeepsRunDir  bool // leaves the folder of its generation behind
 	Noisy        bool // prints to standard output behind the handshake
+	CutsLog      bool // writes long records of its log as several lines
 	LogsSecrets  bool // logs its settings
 	Leaks        bool // keeps a descriptor and 64 KiB a subscription
+	LeaksCut     bool // keeps a descriptor of each subscription that is cancelled
 	MissesBeats  bool // answers no beat while a subscription waits for messages
 	// Beat is the number that answers a beat.
 	Beat func(n uint64) uint64
@@ -46,6 +49,7 @@ type Calls struct {
 	DescribeTakes time.Duration
 	Describe      func(r *pb.DescribeResponse, call int) // call counts from 1
 	ConfigureIO   bool                                   // opens a file and a socket in Configure
+	InspectIO     bool                                   // opens a file and a socket in Inspect
 	TakesUnknown  bool                                   // accepts fields that there are not
 	Diagnostics   func(ds []*pb.Diagnostic) []*pb.Diagnostic
 	Inspect       func(r *pb.InspectResponse)
@@ -75,6 +79,10 @@ type Delivering struct {
 	BeforeCredit bool // sends one delivery before there is a window
 	AfterStop    bool // sends behind Ended
 	NoEnded      bool // a stop is not answered with Ended
+	StopsAll     bool // a stop ends every other subscription's intake too
+	Strict       bool // sends nothing that is larger than the bytes that are left
+	CaughtUp     bool // says that it has caught up behind each frame
+	DoublesCut   bool // what was unsettled on a cancelled stream comes twice
 	// ID is the id of the next delivery, where next is the right one.
 	ID        func(next uint64, unsettled int) uint64
 	FrameSize int                       // messages a frame; 0 = as the protocol says
@@ -97,6 +105,11 @@ type Settling struct {
 	TakesNext   bool           // an ack takes the next unsettled delivery along
 	Waits       bool           // verdicts wait while the subscription waits for messages
 	KeepsCredit bool           // RELEASE returns no credit
+	VoidKeeps   bool           // void deliveries return no credit
+	DropsLast   bool           // verdicts behind Ended are answered DONE and not carried out
+	Former      bool           // an ack settles what had the id on a cancelled stream
+	AcksUnknown bool           // a verdict that there is not settles the message
+	Stretch     time.Duration  // factor of delays of REQUEUE; 0 = 1
 	Reversed    bool           // results of a frame come in reverse order
 	NoDelay     bool           // delays of REQUEUE are ignored
 	SameCount   bool           // REQUEUE does not raise the count

@@ -23,12 +23,18 @@ func processLies() []Lie {
 			tell: func(c *Conduct) { c.LeavesChild = true }},
 		{Name: "exits-on-close", Wrong: "exits behind Close before the leash ends", Cases: []string{"process/stays"},
 			tell: func(c *Conduct) { c.ExitsOnClose = true }},
+		{Name: "keeps-run-dir", Wrong: "leaves the folder of its generation behind", Cases: []string{"process/leash"},
+			tell: func(c *Conduct) { c.KeepsRunDir = true }},
+		{Name: "cuts-log", Wrong: "writes long records of its log as several lines", Cases: []string{"process/long-log-line"},
+			tell: func(c *Conduct) { c.CutsLog = true }},
 		{Name: "stdout-noise", Wrong: "prints to standard output behind the handshake", Cases: []string{"process/stdout"},
 			tell: func(c *Conduct) { c.Noisy = true }},
 		{Name: "secret-in-log", Wrong: "logs its settings with the secret in them", Cases: []string{"settings/secret-not-logged"},
 			tell: func(c *Conduct) { c.LogsSecrets = true }},
 		{Name: "leaks", Wrong: "keeps a descriptor and 64 KiB of each subscription", Cases: []string{"leak/subscribe-close"},
 			tell: func(c *Conduct) { c.Leaks = true }},
+		{Name: "leaks-cancelled", Wrong: "keeps a descriptor of each subscription that is cancelled", Cases: []string{"leak/subscribe-close"},
+			tell: func(c *Conduct) { c.LeaksCut = true }},
 		{Name: "no-beats", Wrong: "answers no heartbeat while a subscription waits for messages", Cases: []string{"process/beats"},
 			tell: func(c *Conduct) { c.MissesBeats = true }},
 		{Name: "wrong-beats", Wrong: "answers heartbeats with numbers that were not sent", Cases: []string{"process/beats"},
@@ -48,6 +54,22 @@ func callLies() []Lie {
 			}},
 		{Name: "io-in-configure", Wrong: "opens a file and a socket in Configure", Cases: []string{"setup/no-io"},
 			tell: func(c *Conduct) { c.ConfigureIO = true }},
+		{Name: "io-in-inspect", Wrong: "opens a file and a socket in Inspect", Cases: []string{"setup/no-io"},
+			tell: func(c *Conduct) { c.InspectIO = true }},
+		{Name: "says-lost", Wrong: "says that what is unsettled is lost, and it comes again", Cases: []string{"unsettled/after-close"},
+			tell: func(c *Conduct) {
+				lost := func(ps []*pb.Capabilities) {
+					for _, p := range ps {
+						p.Unsettled = pb.Unsettled_UNSETTLED_UNSPECIFIED
+					}
+				}
+				c.Inspect = func(r *pb.InspectResponse) {
+					for _, g := range r.GetRegistrations() {
+						lost(g.GetProfiles())
+					}
+				}
+				c.Started = func(s *pb.Started) { lost(s.GetProfiles()) }
+			}},
 		{Name: "vague-settings", Wrong: "refuses settings without naming the fields", Cases: []string{"settings/wrong-type"},
 			tell: func(c *Conduct) { c.Diagnostics = func([]*pb.Diagnostic) []*pb.Diagnostic { return nil } }},
 		{Name: "one-setting-at-a-time", Wrong: "names the first wrong field alone", Cases: []string{"settings/all-at-once"},

@@ -26,6 +26,40 @@ func publishLies() []Lie {
 	return []Lie{
 		{Name: "drops-header", Wrong: "loses the last header of each message", Cases: []string{"publish/headers-bytes"},
 			tell: keep(func(o *pb.Outgoing) { o.Headers = o.GetHeaders()[:max(0, len(o.GetHeaders())-1)] })},
+		{Name: "swaps-headers", Wrong: "changes the order of the first two headers", Cases: []string{"publish/headers-repeats", "publish/headers-empty"},
+			tell: keep(func(o *pb.Outgoing) {
+				if hs := o.GetHeaders(); len(hs) > 1 {
+					hs[0], hs[1] = hs[1], hs[0]
+				}
+			})},
+		{Name: "spoils-payload", Wrong: "changes the last byte of payloads from 1 KiB on", Cases: []string{"credit/bytes"},
+			tell: keep(func(o *pb.Outgoing) {
+				if p := o.GetPayload(); len(p) >= 1<<10 {
+					p[len(p)-1] ^= 1
+				}
+			})},
+		{Name: "loses-some", Wrong: "confirms every 500th message and drops it", Cases: []string{"publish/receipts", "settle/burst"},
+			tell: func(c *Conduct) {
+				n := 0
+				c.Keep = func(o *pb.Outgoing) *pb.Outgoing {
+					if n++; n%500 == 0 {
+						return nil
+					}
+					return o
+				}
+			}},
+		{Name: "crosses", Wrong: "puts a message into the queue of the one before it now and then", Cases: []string{"settle/beside"},
+			tell: func(c *Conduct) {
+				last := ""
+				c.Keep = func(o *pb.Outgoing) *pb.Outgoing {
+					if name := o.GetName(); name != last && last != "" {
+						o.Name, last = last, name
+					} else {
+						last = name
+					}
+					return o
+				}
+			}},
 		{Name: "joins-repeats", Wrong: "joins headers of one name with a comma", Cases: []string{"publish/headers-repeats"},
 			tell: keep(func(o *pb.Outgoing) { o.Headers = merged(o.GetHeaders(), true) })},
 		{Name: "hides-repeats", Wrong: "keeps one of several headers of one name", Cases: []string{"publish/headers-repeats"},

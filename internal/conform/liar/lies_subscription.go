@@ -19,6 +19,28 @@ func deliveryLies() []Lie {
 			tell: func(c *Conduct) {
 				c.Window = func(w *pb.Credit) *pb.Credit { return &pb.Credit{Messages: w.GetMessages(), Bytes: math.MaxInt64} }
 			}},
+		{Name: "ignores-shrink", Wrong: "keeps the largest window that it ever had", Cases: []string{"credit/shrink"},
+			tell: func(c *Conduct) {
+				most := &pb.Credit{}
+				c.Window = func(w *pb.Credit) *pb.Credit {
+					most = &pb.Credit{Messages: max(most.GetMessages(), w.GetMessages()), Bytes: max(most.GetBytes(), w.GetBytes())}
+					return most
+				}
+			}},
+		{Name: "starves", Wrong: "sends nothing that is larger than what is left of the window's bytes", Cases: []string{"credit/bytes"},
+			tell: func(c *Conduct) { c.Strict = true }},
+		{Name: "one-at-a-time", Wrong: "delivers nothing before the last delivery is settled", Cases: []string{"settle/parallel"},
+			tell: func(c *Conduct) {
+				c.Window = func(w *pb.Credit) *pb.Credit {
+					return &pb.Credit{Messages: min(w.GetMessages(), 1), Bytes: w.GetBytes()}
+				}
+			}},
+		{Name: "stops-all", Wrong: "ends every subscription's intake where one is stopped", Cases: []string{"settle/beside"},
+			tell: func(c *Conduct) { c.StopsAll = true }},
+		{Name: "caught-up-early", Wrong: "says that it has caught up behind each frame", Cases: []string{"settle/caught-up"},
+			tell: func(c *Conduct) { c.CaughtUp = true }},
+		{Name: "doubles-cancelled", Wrong: "delivers twice what was unsettled on a cancelled stream", Cases: []string{"unsettled/after-cancel"},
+			tell: func(c *Conduct) { c.DoublesCut = true }},
 		{Name: "ignores-pause", Wrong: "goes on where the window is set to 0", Cases: []string{"credit/pause"},
 			tell: func(c *Conduct) {
 				c.Window = func(w *pb.Credit) *pb.Credit {
@@ -46,6 +68,8 @@ func deliveryLies() []Lie {
 			tell: func(c *Conduct) { c.FrameSize = 1 << 10 }},
 		{Name: "counts-from-zero", Wrong: "counts the first delivery 0", Cases: []string{"settle/requeue"},
 			tell: func(c *Conduct) { c.Attempt = func(n uint32) uint32 { return n - 1 } }},
+		{Name: "counts-from-two", Wrong: "counts the first delivery 2", Cases: []string{"settle/requeue", "unsettled/count-after-restart"},
+			tell: func(c *Conduct) { c.Attempt = func(n uint32) uint32 { return n + 1 } }},
 		{Name: "reorders", Wrong: "delivers two messages in the wrong order now and then", Cases: []string{"settle/order"},
 			tell: func(c *Conduct) { c.Swaps = true }},
 		{Name: "new-identity", Wrong: "gives each delivery of a message another identity", Cases: []string{"settle/identity"},
@@ -137,6 +161,14 @@ func settleLies() []Lie {
 		{Name: "requeue-lost", Wrong: "loses a message that is handed back", Cases: []string{"settle/requeue"}, tell: effect(requeue, ack)},
 		{Name: "requeue-early", Wrong: "ignores the delay of REQUEUE", Cases: []string{"settle/requeue-delayed"},
 			tell: func(c *Conduct) { c.NoDelay = true }},
+		{Name: "requeue-late", Wrong: "takes the delay of REQUEUE for a larger unit", Cases: []string{"settle/requeue-delayed"},
+			tell: func(c *Conduct) { c.Stretch = 1000 }},
+		{Name: "settles-former", Wrong: "settles by ids of a stream that was cancelled", Cases: []string{"unsettled/after-cancel"},
+			tell: func(c *Conduct) { c.Former = true }},
+		{Name: "drops-last-verdicts", Wrong: "carries out no verdict behind Ended and answers DONE", Cases: []string{"stop/verdicts-after"},
+			tell: func(c *Conduct) { c.DropsLast = true }},
+		{Name: "unsupported-acks", Wrong: "settles the message of a verdict that it answers UNSUPPORTED", Cases: []string{"honesty/forgets"},
+			tell: func(c *Conduct) { c.AcksUnknown = true }},
 		{Name: "count-not-raised", Wrong: "counts nothing behind a REQUEUE", Cases: []string{"settle/requeue"},
 			tell: func(c *Conduct) { c.SameCount = true }},
 		{Name: "close-acks", Wrong: "acks what is unsettled at an orderly end", Cases: []string{"stop/close-settles-nothing"},
@@ -159,6 +191,8 @@ func voidLies() []Lie {
 					return v
 				}
 			}},
+		{Name: "void-keeps-credit", Wrong: "returns no credit for what is void", Cases: []string{"unsettled/void"}, Cut: true,
+			tell: func(c *Conduct) { c.VoidKeeps = true }},
 		{Name: "late-void", Wrong: "says that deliveries are void behind what comes again", Cases: []string{"unsettled/disconnect", "unsettled/void"}, Cut: true,
 			tell: func(c *Conduct) { c.VoidsLate = 300 * time.Millisecond }},
 	}

@@ -75,6 +75,9 @@ func (p *plugin) inspect(_ context.Context, r *pb.InspectRequest) (*pb.InspectRe
 	if err := p.require("inspect", isConfigured); err != nil {
 		return nil, err
 	}
+	if p.conduct.Load().InspectIO {
+		openEarly(p.settings.dir)
+	}
 	out := &pb.InspectResponse{}
 	readers := map[string][]uint32{}
 	for _, g := range r.GetRegistrations() {

@@ -22,7 +22,7 @@ func (p *plugin) leash() {
 		time.Sleep(liar.LeashLie)
 	}
 	p.abandon(flushTime)
-	if dir := os.Getenv("LONGSHORE_RUN_DIR"); dir != "" {
+	if dir := os.Getenv("LONGSHORE_RUN_DIR"); dir != "" && !p.conduct.Load().KeepsRunDir {
 		_ = os.RemoveAll(dir)
 	}
 	os.Exit(0)

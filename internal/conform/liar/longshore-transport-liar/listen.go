@@ -70,6 +70,9 @@ func (s *subscription) hear(r *pb.SubscribeRequest) error {
 		s.outbox = append(s.outbox, &pb.SubscribeResponse{Part: &pb.SubscribeResponse_Sought{Sought: sought}})
 	case *pb.SubscribeRequest_Stop:
 		s.stopped = true
+		if s.conduct.StopsAll {
+			go s.p.stopAll()
+		}
 	}
 	return nil
 }

@@ -21,8 +21,13 @@ const (
 	levelError
 )
 
+// cutAt is the length of the lines of a lie.
+const cutAt = 4 << 10
+
 var (
 	levelNames = []string{"debug", "info", "warn", "error"}
+	// cutsLog is the lie that cuts lines.
+	cutsLog atomic.Bool
 	// logged is the level from which on lines are written; one a process.
 	logged atomic.Int32
 )
@@ -45,6 +50,10 @@ func logf(l level, format string, args ...any) {
 		"@timestamp": time.Now().Format("2006-01-02T15:04:05.000000Z07:00"),
 	})
 	if err == nil {
+		for cutsLog.Load() && len(line) > cutAt {
+			_, _ = os.Stderr.Write(append(line[:cutAt:cutAt], '\n'))
+			line = line[cutAt:]
+		}
 		_, _ = os.Stderr.Write(append(line, '\n'))
 	}
 }

@@ -37,6 +37,7 @@ func main() {
 		os.Exit(1)
 	}
 	p.conduct.Store(conduct)
+	cutsLog.Store(conduct.CutsLog)
 	if os.Getenv("LONGSHORE_PLUGIN") != cookie && !conduct.AnyCookie {
 		fmt.Fprintln(os.Stderr, "longshore-transport-liar is a plugin: a longshore host starts it")
 		os.Exit(1)

@@ -44,6 +44,7 @@ type plugin struct {
 	publishing *publisher
 	supervised bool
 	kept       [][]byte // what the leaking lie keeps
+	former     sync.Map // queue's name -> map[uint64]*entry, of a cancelled stream
 }
 
 func newPlugin() *plugin {
@@ -91,6 +92,9 @@ func (p *plugin) configure(_ context.Context, r *pb.ConfigureRequest) (*pb.Confi
 	if len(wrong) > 0 {
 		if conduct.Diagnostics != nil {
 			wrong = conduct.Diagnostics(wrong)
+		}
+		for _, d := range wrong {
+			logf(levelWarn, "configure: %s %s; %s", d.GetPath(), d.GetMessage(), d.GetFix())
 		}
 		f := fault(invalid, "the settings of %s are wrong", r.GetEndpoint())
 		f.Diagnostics = wrong

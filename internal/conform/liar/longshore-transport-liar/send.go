@@ -56,6 +56,9 @@ func (s *subscription) wait() ([]*pb.SubscribeResponse, error) {
 					s.held = nil
 					s.settle(runs)
 				}
+				if s.conduct.CaughtUp {
+					return []*pb.SubscribeResponse{frame, {Part: &pb.SubscribeResponse_CaughtUp{CaughtUp: &pb.CaughtUp{}}}}, nil
+				}
 				return []*pb.SubscribeResponse{frame}, nil
 			}
 		}
@@ -98,6 +101,11 @@ func (s *subscription) room(messages int, bytes uint64) bool {
 			return false
 		}
 		w = &pb.Credit{Messages: 1, Bytes: math.MaxInt64}
+	}
+	if s.conduct.Strict {
+		if size, ok := s.q.peek(); ok && s.bytes+bytes+size > w.GetBytes() {
+			return false
+		}
 	}
 	return s.messages+uint64(messages) < w.GetMessages() && s.bytes+bytes < w.GetBytes()
 }

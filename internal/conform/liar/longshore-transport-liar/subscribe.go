@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -136,6 +137,9 @@ func (s *subscription) finish() {
 	}
 	s.giveBack(s.conduct.LosesUnsettled)
 	s.q.mu.Unlock()
+	if s.conduct.LeaksCut && s.stream.Context().Err() != nil {
+		s.p.leak()
+	}
 
 	s.p.store.release(s.q)
 	s.p.mu.Lock()
@@ -150,6 +154,10 @@ func (s *subscription) finish() {
 
 // giveBack ends all deliveries without a verdict; the lock is held.
 func (s *subscription) giveBack(lost bool) {
+	cut := s.stream.Context().Err() != nil
+	if cut && s.conduct.Former {
+		s.p.former.Store(s.q.name, maps.Clone(s.unsettled))
+	}
 	for _, id := range s.ids() {
 		s.released = append(s.released, s.unsettled[id])
 	}
@@ -157,12 +165,19 @@ func (s *subscription) giveBack(lost bool) {
 		if !lost {
 			e.due = 0
 			s.q.place(e)
+			if cut && s.conduct.DoublesCut {
+				twin := *e
+				twin.identity = append(slices.Clone(e.identity), '2')
+				s.q.place(&twin)
+			}
 		} else if s.q.journal != nil {
 			_ = s.q.done(e)
 		}
 	}
 	clear(s.unsettled)
-	s.released, s.messages, s.bytes = nil, 0, 0
+	if s.released = nil; !s.conduct.VoidKeeps {
+		s.messages, s.bytes = 0, 0
+	}
 }
 
 // ids of unsettled deliveries, in order; the lock is held.
@@ -182,6 +197,16 @@ func (s *subscription) settleAtEnd() {
 	}
 	for _, id := range s.ids() {
 		s.verdict(id, &pb.VerdictRun{Kind: s.conduct.AtEnd, Delay: int64(maxDelay) - 1})
+	}
+}
+
+// stopAll is the lie of a stop that ends every subscription.
+func (p *plugin) stopAll() {
+	p.mu.Lock()
+	subs := slices.Collect(maps.Values(p.subs))
+	p.mu.Unlock()
+	for _, s := range subs {
+		s.stop()
 	}
 }
 

@@ -24,13 +24,17 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 		return cannot("a queue has no holds")
 	}
 	s.forget(id, e, kind)
+	if s.conduct.DropsLast && s.ended {
+		s.released = append(s.released, e)
+		return pb.SettleStatus_SETTLE_STATUS_DONE, nil
+	}
 	if s.conduct.Effect != nil {
 		kind = s.conduct.Effect(kind)
 	}
 	var err error
 	switch kind {
 	case pb.VerdictKind_VERDICT_KIND_ACK:
-		err = s.q.done(e)
+		err = s.q.done(s.formerly(id, e))
 		s.takeNext(id)
 	case pb.VerdictKind_VERDICT_KIND_REJECT:
 		err = s.q.done(e)
@@ -40,8 +44,11 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 			s.released = append(s.released, e)
 			return cannot("a delay has to be below " + maxDelay.String())
 		}
-		if s.conduct.NoDelay {
+		switch {
+		case s.conduct.NoDelay:
 			delay = 0
+		case s.conduct.Stretch > 0:
+			delay *= s.conduct.Stretch
 		}
 		if s.conduct.SameCount {
 			e.count--
@@ -50,6 +57,10 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 	case pb.VerdictKind_VERDICT_KIND_RELEASE:
 		s.released = append(s.released, e)
 	default:
+		if s.conduct.AcksUnknown {
+			_ = s.q.done(e)
+			return cannot("there is no such verdict")
+		}
 		s.released = append(s.released, e)
 		return cannot("there is no such verdict")
 	}
@@ -61,6 +72,16 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 		return pb.SettleStatus_SETTLE_STATUS_FAILED, passing(unavailable, "settle: write the journal: %v", err)
 	}
 	return pb.SettleStatus_SETTLE_STATUS_DONE, nil
+}
+
+// formerly is the message that the lie of an id takes for e.
+func (s *subscription) formerly(id uint64, e *entry) *entry {
+	if of, ok := s.p.former.Load(s.q.name); ok && s.conduct.Former {
+		if old := of.(map[uint64]*entry)[id]; old != nil {
+			return old
+		}
+	}
+	return e
 }
 
 // forget takes a delivery off the window.
