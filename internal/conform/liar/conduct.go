@@ -102,18 +102,23 @@ type Settling struct {
 	Status func(r *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus
 	// Late answers verdicts of deliveries that were sent and are not there.
 	Late        func(k pb.VerdictKind) pb.SettleStatus
-	TakesNext   bool           // an ack takes the next unsettled delivery along
-	Waits       bool           // verdicts wait while the subscription waits for messages
-	KeepsCredit bool           // RELEASE returns no credit
-	VoidKeeps   bool           // void deliveries return no credit
-	DropsLast   bool           // verdicts behind Ended are answered DONE and not carried out
-	Former      bool           // an ack settles what had the id on a cancelled stream
-	AcksUnknown bool           // a verdict that there is not settles the message
-	Stretch     time.Duration  // factor of delays of REQUEUE; 0 = 1
-	Reversed    bool           // results of a frame come in reverse order
-	NoDelay     bool           // delays of REQUEUE are ignored
-	SameCount   bool           // REQUEUE does not raise the count
-	AtEnd       pb.VerdictKind // of what is unsettled at an orderly end; unspecified: none
+	TakesNext   bool          // an ack takes the next unsettled delivery along
+	Waits       bool          // verdicts wait while the subscription waits for messages
+	KeepsCredit bool          // RELEASE returns no credit
+	VoidKeeps   bool          // void deliveries return no credit
+	DropsLast   bool          // verdicts behind Ended are answered DONE and not carried out
+	Former      bool          // an ack settles what had the id on a cancelled stream
+	AcksUnknown bool          // a verdict that there is not settles the message
+	Stretch     time.Duration // factor of delays of REQUEUE; 0 = 1
+	// Holds is how long a hold is in truth: 0 = as said, negative = it never ends.
+	Holds         time.Duration
+	IgnoresExtend bool           // EXTEND is answered DONE and changes nothing
+	AnyHold       bool           // EXTEND takes any hold
+	LazyRequeue   bool           // REQUEUE leaves the message to the end of its hold
+	Reversed      bool           // results of a frame come in reverse order
+	NoDelay       bool           // delays of REQUEUE are ignored
+	SameCount     bool           // REQUEUE does not raise the count
+	AtEnd         pb.VerdictKind // of what is unsettled at an orderly end; unspecified: none
 }
 
 // Keeping is conduct of what is kept over restarts.

@@ -10,12 +10,13 @@ type Lie struct {
 	Wrong string   // what it does
 	Cases []string // ids of the conformance cases of which at least one has to fail
 	Cut   bool     // it shows only where the connection is cut, see the setting "cut"
+	Hold  bool     // it shows only where holds end, see the setting "hold"
 	tell  func(c *Conduct)
 }
 
 // Lies returns all lies.
 func Lies() []Lie {
-	return slices.Concat(processLies(), callLies(), publishLies(), deliveryLies(), settleLies(), voidLies())
+	return slices.Concat(processLies(), callLies(), publishLies(), deliveryLies(), settleLies(), voidLies(), holdLies())
 }
 
 // Find returns the conduct of a lie; "" is honest. ok is false where there is no

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ func subject(t *testing.T, lie liar.Lie) conform.Subject {
 	t.Helper()
 	set := map[string]any{"dir": conform.DirWord + "/queues", "stalled": "wall", "token": "keep-this-to-yourself"}
 	s := conform.Subject{Path: liartest.Binary(t, lie.Name), Settings: set, Stalled: "wall"}
+	if lie.Hold {
+		set["hold"] = hold
+	}
 	if lie.Cut || lie.Name == "" {
 		file := filepath.Join(t.TempDir(), "cut")
 		set["cut"] = file
@@ -28,6 +32,9 @@ func subject(t *testing.T, lie liar.Lie) conform.Subject {
 	}
 	return s
 }
+
+// hold is that of liars whose lie is about one.
+const hold = "1500ms"
 
 // lengthen changes the size of a file.
 func lengthen(path string) error {
@@ -58,6 +65,23 @@ func host(t *testing.T) string {
 // TestHonest proves a plugin that was written from the protocol's page alone.
 func TestHonest(t *testing.T) {
 	results, err := run(t.Context(), subject(t, liar.Lie{}), host(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		t.Log(r.Status, r.Case, r.Time, r.Reason, r.Notes)
+		for _, f := range r.Faults {
+			t.Errorf("%s: %s\n%s", r.Case, f, r.Log)
+		}
+	}
+}
+
+// TestHonestHold proves one whose deliveries have a hold, where that matters.
+func TestHonestHold(t *testing.T) {
+	results, err := run(t.Context(), subject(t, liar.Lie{Hold: true}), host(t), func(id string) bool {
+		area, _, _ := strings.Cut(id, "/")
+		return slices.Contains([]string{"inspect", "credit", "settle", "honesty", "unsettled"}, area)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,10 @@ const (
 
 // capabilities of the deliveries of a queue. address is its name; ceilings have
 // any, to say that there is one.
-func capabilities(address string) []*pb.Capabilities {
+func capabilities(address string, hold time.Duration) []*pb.Capabilities {
 	return []*pb.Capabilities{{
+		MaxHold:   int64(hold),
+		Extend:    hold > 0,
 		Ack:       pb.AckMode_ACK_MODE_SINGLE,
 		Requeue:   pb.RequeueMode_REQUEUE_MODE_DELAYED,
 		MaxDelay:  int64(maxDelay),
@@ -61,7 +63,7 @@ func (p *plugin) describe(context.Context, *pb.DescribeRequest) (*pb.DescribeRes
 		SettingsSchema:     []byte(settingsSchema),
 		SubscriptionSchema: []byte(noOptions),
 		PublishSchema:      []byte(noOptions),
-		Ceilings:           capabilities("a queue's name"),
+		Ceilings:           append(capabilities("a queue's name", 0), capabilities("a queue's name", longestHold)...),
 		Publishing:         publishing(),
 		LinkStates:         true,
 	}
@@ -85,7 +87,7 @@ func (p *plugin) inspect(_ context.Context, r *pb.InspectRequest) (*pb.InspectRe
 	}
 	for _, g := range r.GetRegistrations() {
 		out.Registrations = append(out.Registrations, &pb.RegistrationReport{
-			Profiles: capabilities(g.GetName()),
+			Profiles: capabilities(g.GetName(), p.hold()),
 			Shares:   others(readers[g.GetName()], g.GetId()),
 			Findings: findings("a subscription", g.GetName(), g.GetOptions()),
 		})

@@ -26,10 +26,11 @@ type entry struct {
 	seq      uint64
 	message  *pb.Outgoing
 	identity []byte
-	size     uint64 // payload and headers
-	stored   int64  // nanoseconds since 1970
-	due      int64  // not before; 0 = now
-	count    uint32 // deliveries
+	size     uint64    // payload and headers
+	stored   int64     // nanoseconds since 1970
+	due      int64     // not before; 0 = now
+	count    uint32    // deliveries
+	until    time.Time // end of its hold
 }
 
 // queue is one name. What is handed back goes to its old place, so that order

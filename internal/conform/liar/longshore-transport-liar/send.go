@@ -154,6 +154,7 @@ func (s *subscription) deliver(e *entry) *pb.Delivery {
 	s.unsettled[id] = e
 	s.messages++
 	s.bytes += e.size
+	s.hire(id, e)
 	d := &pb.Delivery{
 		Id: id, Name: s.q.name, Headers: e.message.GetHeaders(), Payload: e.message.GetPayload(),
 		Attempt: e.count, Identity: e.identity, PublishedAt: e.stored,

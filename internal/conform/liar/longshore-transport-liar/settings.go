@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/longshore-go/longshore/internal/conform/liar"
 	pb "github.com/longshore-go/longshore/internal/transportpb"
@@ -18,6 +19,7 @@ type settings struct {
 	dir     string // where the queues are kept
 	lie     string // "" = honest, but for a file beside the executable
 	stalled string // destination that never answers
+	hold    string // how long a delivery may stay unsettled; "" = for ever
 	cut     string // file whose every change of size cuts the connection
 	token   string // a secret that opens nothing
 }
@@ -31,6 +33,7 @@ const settingsSchema = `{
     "dir": {"type": "string", "minLength": 1, "description": "folder that the queues are kept in; made where it is missing"},
     "lie": {"type": "string", "default": "", "description": "name of a way to break the protocol"},
     "stalled": {"type": "string", "default": "", "description": "destination that never answers"},
+    "hold": {"type": "string", "default": "", "description": "how long a delivery may stay unsettled, as 1500ms; for ever without it"},
     "cut": {"type": "string", "default": "", "description": "file whose every change of size cuts the connection to the queues"},
     "token": {"type": "string", "default": "", "writeOnly": true, "x-longshore-secret": true, "description": "secret that is asked for nowhere"}
   }
@@ -47,7 +50,7 @@ const noOptions = `{
 // readSettings returns the settings and all that is wrong with them.
 func readSettings(text []byte) (settings, []*pb.Diagnostic) {
 	var s settings
-	fields := map[string]*string{"dir": &s.dir, "lie": &s.lie, "stalled": &s.stalled, "cut": &s.cut, "token": &s.token}
+	fields := map[string]*string{"dir": &s.dir, "lie": &s.lie, "stalled": &s.stalled, "hold": &s.hold, "cut": &s.cut, "token": &s.token}
 	given, wrong := object(text)
 	if wrong != nil {
 		return s, []*pb.Diagnostic{wrong}
@@ -71,6 +74,9 @@ func readSettings(text []byte) (settings, []*pb.Diagnostic) {
 		all = append(all, &pb.Diagnostic{Path: "dir", Message: "is missing", Fix: "name the folder that the queues are kept in"})
 	} else if s.dir == "" && !slices.ContainsFunc(all, func(d *pb.Diagnostic) bool { return d.GetPath() == "dir" }) {
 		all = append(all, &pb.Diagnostic{Path: "dir", Message: "is empty", Fix: "name the folder that the queues are kept in"})
+	}
+	if d, err := time.ParseDuration(s.hold); s.hold != "" && (err != nil || d <= 0 || d >= longestHold) {
+		all = append(all, &pb.Diagnostic{Path: "hold", Message: "is no time between 0 and " + longestHold.String(), Fix: "write it as 1500ms"})
 	}
 	if _, ok := liar.Find(s.lie); !ok {
 		all = append(all, &pb.Diagnostic{Path: "lie", Message: fmt.Sprintf("there is no lie %q", s.lie), Fix: "leave it out to be honest"})

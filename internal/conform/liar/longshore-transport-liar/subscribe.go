@@ -42,7 +42,8 @@ type subscription struct {
 	read      bool             // the host says no more
 	broken    error            // the stream ends with it
 	over      bool
-	active    time.Time // when the host said something last
+	hold      time.Duration // 0 = for ever
+	active    time.Time     // when the host said something last
 }
 
 func (p *plugin) subscribe(stream grpc.ServerStream) error {
@@ -61,7 +62,7 @@ func (p *plugin) subscribe(stream grpc.ServerStream) error {
 		return err
 	}
 	defer s.finish()
-	started := &pb.Started{Profiles: capabilities(s.q.name)}
+	started := &pb.Started{Profiles: capabilities(s.q.name, p.hold())}
 	if s.conduct.Started != nil {
 		s.conduct.Started(started)
 	}
@@ -89,7 +90,7 @@ func (p *plugin) open(stream grpc.ServerStream, r *pb.Registration) (*subscripti
 		return nil, refuse(wrong)
 	}
 	s := &subscription{p: p, stream: stream, q: q, conduct: p.conduct.Load(), done: make(chan struct{}),
-		unsettled: map[uint64]*entry{}, next: 1, active: time.Now()}
+		unsettled: map[uint64]*entry{}, next: 1, hold: p.hold(), active: time.Now()}
 	if err := p.enter(stream.Context(), r.GetId(), s); err != nil {
 		p.store.release(q)
 		return nil, err

@@ -21,7 +21,7 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 		return pb.SettleStatus_SETTLE_STATUS_STALE, nil
 	}
 	if kind == pb.VerdictKind_VERDICT_KIND_EXTEND {
-		return cannot("a queue has no holds")
+		return s.extend(e, time.Duration(run.GetHold()))
 	}
 	s.forget(id, e, kind)
 	if s.conduct.DropsLast && s.ended {
@@ -52,6 +52,10 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 		}
 		if s.conduct.SameCount {
 			e.count--
+		}
+		if s.conduct.LazyRequeue && s.hold > 0 {
+			time.AfterFunc(time.Until(e.until), func() { s.late(e) })
+			return pb.SettleStatus_SETTLE_STATUS_DONE, nil
 		}
 		err = s.q.back(e, delay)
 	case pb.VerdictKind_VERDICT_KIND_RELEASE:
