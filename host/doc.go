@@ -32,7 +32,7 @@
 //
 // # Caveats
 //
-//   - A [Message] and all that it gives are valid until the handler returns;
+//   - A [Message] and all bytes that it gives are valid until the handler returns;
 //     keep a [Message.Clone].
 //   - A handler's plain error is a retry. Say [Drop] to refuse a message.
 //   - A handler that ignores its context cannot be stopped: at the drain limit it

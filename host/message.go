@@ -9,9 +9,9 @@ import (
 	"github.com/longshore-go/longshore/host/internal/settlement"
 )
 
-// Message is one delivery as its handler sees it. It and all that its methods
-// return are valid until the handler returns; what is needed longer must be
-// cloned. A Message that a test makes by itself has a Value and nothing else.
+// Message is one delivery as its handler sees it. It and the bytes that its
+// methods return are valid until the handler returns; what is needed longer must
+// be cloned. Names and other strings may be kept. A Message that a test makes by itself has a Value and nothing else.
 type Message[T any] struct {
 	Value T // the decoded payload
 

@@ -38,13 +38,14 @@ type Conn interface {
 	Subscribe(ctx context.Context, r Registration) (Subscription, error)
 	// Publish takes messages in order and calls done once for each, from any
 	// goroutine, before or after it returns. It is called by one goroutine at a
-	// time. A blocked destination must not hold up others. The messages are
-	// valid until their done is called. A message whose done is not called by
-	// the end of Close has an unknown receipt; further calls are ignored.
+	// time. A blocked destination must not hold up others. The bytes of the
+	// messages are valid until their done is called, their strings may be kept. A
+	// message whose done is not called by the end of Close has an unknown receipt;
+	// further calls are ignored.
 	Publish(ctx context.Context, msgs []Outgoing, done func(i int, r Receipt))
 	// Close stops intake, flushes accepted publishes and given verdicts within
-	// ctx, and returns resume bytes for the next generation. It sends no
-	// verdict of its own.
+	// ctx, and returns resume bytes for the next generation; at the end of ctx it
+	// returns them with ctx's error or without one. It sends no verdict of its own.
 	Close(ctx context.Context) (resume []byte, err error)
 }
 

@@ -28,8 +28,11 @@ func appendDelivery(b []byte, d *Delivery) []byte {
 	return appendFault(b, 12, d.Undecodable)
 }
 
-// readDeliveries adds the items of a Deliveries message to d. They point into b.
+// readDeliveries adds the items of a Deliveries message to d. All but their
+// strings points into b.
 func readDeliveries(b []byte, d *Deliveries) error {
+	w, _ := tables.Get().(*words)
+	defer tables.Put(w)
 	for m := (reader{b: b}); m.more(); {
 		tag, err := m.tag()
 		if err != nil {
@@ -49,14 +52,14 @@ func readDeliveries(b []byte, d *Deliveries) error {
 			return errTooMany
 		}
 		d.Items = append(d.Items, Delivery{})
-		if err := readDelivery(v, &d.Items[len(d.Items)-1], &d.store); err != nil {
+		if err := readDelivery(v, &d.Items[len(d.Items)-1], &d.store, w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func readDelivery(b []byte, d *Delivery, s *store) error {
+func readDelivery(b []byte, d *Delivery, s *store, w *words) error {
 	first := len(s.headers)
 	for m := (reader{b: b}); m.more(); {
 		tag, err := m.tag()
@@ -68,9 +71,9 @@ func readDelivery(b []byte, d *Delivery, s *store) error {
 		case 1<<3 | wireVarint:
 			d.ID, err = m.varint()
 		case 2<<3 | wireBytes:
-			d.Message.Name, err = m.string()
+			d.Message.Name, err = m.word(w)
 		case 3<<3 | wireBytes:
-			err = s.header(&m)
+			err = s.header(&m, w)
 		case 4<<3 | wireBytes:
 			d.Message.Payload, err = m.bytes()
 		case 5<<3 | wireVarint:
@@ -80,7 +83,7 @@ func readDelivery(b []byte, d *Delivery, s *store) error {
 			n, err = m.varint()
 			d.Profile = uint32(n)
 		case 7<<3 | wireBytes:
-			d.Scope, err = m.string()
+			d.Scope, err = m.word(w)
 		case 8<<3 | wireBytes:
 			d.Identity, err = m.bytes()
 		case 9<<3 | wireBytes:
@@ -104,12 +107,12 @@ func readDelivery(b []byte, d *Delivery, s *store) error {
 }
 
 // header reads one header of the current item.
-func (s *store) header(m *reader) error {
+func (s *store) header(m *reader, w *words) error {
 	if len(s.headers) == MaxHeaders {
 		return errTooMany
 	}
 	s.headers = append(s.headers, core.Header{})
-	return m.header(&s.headers[len(s.headers)-1])
+	return m.header(&s.headers[len(s.headers)-1], w)
 }
 
 // cut returns the headers from first on. When they have grown out of their

@@ -3,7 +3,6 @@
 package frame
 
 import (
-	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -127,6 +126,6 @@ func (r *reader) diagnostic(f *core.Fault) error {
 
 // ownString reads a field of bytes as a string with memory of its own.
 func (r *reader) ownString() (string, error) {
-	s, err := r.string()
-	return strings.Clone(s), err
+	v, err := r.bytes()
+	return string(v), err
 }

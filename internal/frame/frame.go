@@ -54,8 +54,9 @@ type SubscribeResponse struct {
 	Ended      *transportpb.Ended
 }
 
-// Delivery is one message received. Decoded from the wire, its strings and
-// bytes lie in the frame's slab and are valid until the frame is released.
+// Delivery is one message received. Decoded from the wire, its bytes lie in the
+// frame's slab and are valid until the frame is released; its strings may be
+// kept.
 type Delivery struct {
 	ID          uint64
 	Message     core.Message

@@ -3,6 +3,7 @@
 package frame
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -214,10 +215,14 @@ func TestHolders(t *testing.T) {
 	if got := d.Items[2].Message.Name; got != "orders.created" {
 		t.Errorf("held frame says %q", got)
 	}
-	name := d.Items[2].Message.Name
+	name, payload := d.Items[2].Message.Name, d.Items[2].Message.Payload
+	before := bytes.Clone(payload)
 	d.Release()
-	if raceEnabled && name == "orders.created" {
+	if raceEnabled && bytes.Equal(payload, before) {
 		t.Error("a use after release does not show")
+	}
+	if name != "orders.created" {
+		t.Errorf("a name that was kept became %q", name)
 	}
 	mustPanic(t, "released twice", func() { (&Deliveries{}).Release() })
 	mustPanic(t, "retained after release", func() { (&Publishes{}).Retain(1) })

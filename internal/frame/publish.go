@@ -75,8 +75,10 @@ func appendOutgoing(b []byte, o *Outgoing) []byte {
 func DecodePublishes(slab *[]byte) (*Publishes, error) {
 	p := PublishesOf(count(*slab, 1))
 	p.store.slab = slab
+	w, _ := tables.Get().(*words)
+	defer tables.Put(w)
 	for m := (reader{b: *slab}); m.more(); {
-		if err := readPublish(&m, p); err != nil {
+		if err := readPublish(&m, p, w); err != nil {
 			p.Release()
 			return nil, fmt.Errorf("decode PublishRequest: %w", err)
 		}
@@ -85,7 +87,7 @@ func DecodePublishes(slab *[]byte) (*Publishes, error) {
 }
 
 // readPublish reads one field of a PublishRequest.
-func readPublish(m *reader, p *Publishes) error {
+func readPublish(m *reader, p *Publishes, w *words) error {
 	tag, err := m.tag()
 	if err != nil {
 		return err
@@ -101,10 +103,10 @@ func readPublish(m *reader, p *Publishes) error {
 		return err
 	}
 	p.Items = append(p.Items, Outgoing{})
-	return readOutgoing(v, &p.Items[len(p.Items)-1], &p.store)
+	return readOutgoing(v, &p.Items[len(p.Items)-1], &p.store, w)
 }
 
-func readOutgoing(b []byte, o *Outgoing, s *store) error {
+func readOutgoing(b []byte, o *Outgoing, s *store, w *words) error {
 	first := len(s.headers)
 	for m := (reader{b: b}); m.more(); {
 		tag, err := m.tag()
@@ -116,9 +118,9 @@ func readOutgoing(b []byte, o *Outgoing, s *store) error {
 		case 1<<3 | wireVarint:
 			o.ID, err = m.varint()
 		case 2<<3 | wireBytes:
-			o.Message.Name, err = m.string()
+			o.Message.Name, err = m.word(w)
 		case 3<<3 | wireBytes:
-			err = s.header(&m)
+			err = s.header(&m, w)
 		case 4<<3 | wireBytes:
 			o.Message.Payload, err = m.bytes()
 		case 5<<3 | wireVarint:
@@ -129,7 +131,7 @@ func readOutgoing(b []byte, o *Outgoing, s *store) error {
 			n, err = m.varint()
 			o.DeliverAfter = time.Duration(n)
 		case 8<<3 | wireBytes:
-			o.DedupID, err = m.string()
+			o.DedupID, err = m.ownString() // another one each
 		case 9<<3 | wireBytes:
 			o.Options, err = m.bytes()
 		default:

@@ -5,7 +5,6 @@ package frame
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -74,10 +73,10 @@ func (r *reader) bytes() ([]byte, error) {
 	return v, nil
 }
 
-// string reads a field of bytes as a string over the message's memory.
-func (r *reader) string() (string, error) {
+// word reads a field of bytes as a string with memory of its own.
+func (r *reader) word(w *words) (string, error) {
 	v, err := r.bytes()
-	return unsafe.String(unsafe.SliceData(v), len(v)), err
+	return w.of(v), err
 }
 
 // skip passes over a field that is not known.
@@ -100,8 +99,9 @@ func (r *reader) enum(last uint8) (uint8, error) {
 	return 0, err
 }
 
-// header reads an embedded Header.
-func (r *reader) header(h *core.Header) error {
+// header reads an embedded Header, whose value stays a part of the message's
+// memory.
+func (r *reader) header(h *core.Header, w *words) error {
 	b, err := r.bytes()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (r *reader) header(h *core.Header) error {
 		}
 		switch tag {
 		case 1<<3 | wireBytes:
-			h.Name, err = m.string()
+			h.Name, err = m.word(w)
 		case 2<<3 | wireBytes:
 			h.Value, err = m.bytes()
 		default:
