@@ -4,6 +4,7 @@ package pluginapi
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -151,12 +152,21 @@ func (s *server) closeConn(ctx context.Context, conn Conn, grace time.Duration) 
 		}
 		done <- a
 	}()
-	select {
-	case a := <-done:
+	answered := func(a answer) ([]byte, error) {
+		if a.err != nil && ctx.Err() != nil && errors.Is(a.err, ctx.Err()) {
+			// The limit came first: what is missing is unknown, and the next life
+			// needs the resume bytes all the more.
+			s.log.Warn("the endpoint was closed at its limit, before everything was flushed")
+			return a.resume, nil
+		}
 		if a.err != nil {
 			return nil, faultOf("close", a.err)
 		}
 		return a.resume, nil
+	}
+	select {
+	case a := <-done:
+		return answered(a)
 	case <-ctx.Done():
 	}
 	// A transport that looks at its context is about to return.
@@ -164,10 +174,7 @@ func (s *server) closeConn(ctx context.Context, conn Conn, grace time.Duration) 
 	defer last.Stop()
 	select {
 	case a := <-done:
-		if a.err != nil {
-			return nil, faultOf("close", a.err)
-		}
-		return a.resume, nil
+		return answered(a)
 	case <-last.C:
 		return nil, newFault(core.FaultTimeout, "close: the transport does not return from Close")
 	}

@@ -4,6 +4,7 @@ package pluginapi
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,5 +108,19 @@ func TestHostDiesDuringClose(t *testing.T) {
 	<-done
 	if cut != nil {
 		t.Errorf("the flush was cut: %v", cut)
+	}
+}
+
+// A Close that is cut by its own limit still hands over what the next life needs.
+func TestCloseAtItsLimit(t *testing.T) {
+	tr := newQueueTransport(everything())
+	tr.closed = func(ctx context.Context) ([]byte, error) {
+		<-ctx.Done()
+		return []byte("resume"), fmt.Errorf("flush: %w", ctx.Err())
+	}
+	b := serve(t, tr).connect()
+	r, err := b.link.Close(b.ctx, &transportpb.CloseRequest{Limit: int64(20 * time.Millisecond)})
+	if err != nil || string(r.GetResume()) != "resume" {
+		t.Errorf("Close: %q, %v", r.GetResume(), err)
 	}
 }
