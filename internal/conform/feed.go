@@ -91,6 +91,7 @@ func (t *Trial) Put(p *Process, ms []core.Message) {
 type Collected struct {
 	t    *Trial
 	stop func()
+	once sync.Once
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -143,6 +144,7 @@ func (t *Trial) Collect(p *Process) *Collected {
 // collectThrough reads by the subscription.
 func (c *Collected) collectThrough(p *Process) {
 	s := p.Subscribe()
+	enough := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for {
@@ -160,19 +162,23 @@ func (c *Collected) collectThrough(p *Process) {
 			}
 			select {
 			case <-next:
+			case <-enough:
+				return
 			case <-p.ctx.Done():
 				return
 			}
 		}
 	})
 	c.stop = func() {
-		s.End()
+		close(enough)
 		wait.Wait()
+		s.End()
 	}
 }
 
-// Stop ends the collecting; what was read through the plugin is acked then.
-func (c *Collected) Stop() { c.stop() }
+// Stop ends the collecting. Behind the call of stop nothing is acked any more:
+// the stream's end is under way.
+func (c *Collected) Stop() { c.once.Do(c.stop) }
 
 func (c *Collected) add(m core.Message) {
 	c.mu.Lock()
