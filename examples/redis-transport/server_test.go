@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/pluginapi/plugintest"
 )
 
 func TestMain(m *testing.M) {
@@ -76,7 +77,7 @@ func (s *server) kill() {
 }
 
 // disconnect cuts the connections of all others.
-func (s *server) disconnect(ctx context.Context) error {
+func (s *server) disconnect(ctx context.Context, _ plugintest.Place) error {
 	return s.client.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err()
 }
 

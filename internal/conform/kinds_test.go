@@ -131,7 +131,7 @@ func runKind(t *testing.T, k kind) {
 		}
 	}
 	if k.cut {
-		s.Disconnect = func(context.Context) error {
+		s.Disconnect = func(context.Context, conform.Place) error {
 			b.Down()
 			b.Up()
 			return nil

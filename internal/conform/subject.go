@@ -53,7 +53,7 @@ type Subject struct {
 	Collect func(ctx context.Context, at Place, ready func(), got func(core.Message)) error
 	// Disconnect cuts the plugin's connection to its transport, which takes a new
 	// one right away. nil: cases that need it are not run.
-	Disconnect func(ctx context.Context) error
+	Disconnect func(ctx context.Context, at Place) error
 	// Stalled is the name of a destination that takes nothing and answers nothing.
 	// "": the case that needs it is not run.
 	Stalled string

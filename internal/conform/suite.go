@@ -189,6 +189,9 @@ func (r *runner) one(c *Case) Result {
 	if result.Reason == "" {
 		result = r.trial(c)
 	}
+	if r.ctx.Err() != nil {
+		return result // what the end of the run did to it is no verdict
+	}
 	if r.options.Progress != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -86,7 +86,7 @@ type Subject struct {
 	Collect func(ctx context.Context, at Place, ready func(), got func(core.Message)) error
 	// Disconnect cuts the plugin's connection to its transport, which takes a new
 	// one at once. nil: the case that needs it is not run.
-	Disconnect func(ctx context.Context) error
+	Disconnect func(ctx context.Context, at Place) error
 	// Stalled names a destination that takes nothing and answers nothing. "": the
 	// case that needs it is not run.
 	Stalled string
@@ -105,13 +105,16 @@ func (s Subject) subject() conform.Subject {
 	c := conform.Subject{
 		Path: s.Path, Settings: s.Settings, Env: s.Env,
 		Subscription: s.Subscription, Options: s.Options, Destination: s.Destination, SendOptions: s.SendOptions,
-		Disconnect: s.Disconnect, Stalled: s.Stalled, Echo: s.Echo,
+		Stalled: s.Stalled, Echo: s.Echo,
 		Wait: s.Wait, Quiet: s.Quiet, Late: s.Late, MaxHold: s.MaxHold,
 	}
 	if f := s.Inject; f != nil {
 		c.Inject = func(ctx context.Context, at conform.Place, messages []core.Message) error {
 			return f(ctx, Place(at), messages)
 		}
+	}
+	if f := s.Disconnect; f != nil {
+		c.Disconnect = func(ctx context.Context, at conform.Place) error { return f(ctx, Place(at)) }
 	}
 	if f := s.Collect; f != nil {
 		c.Collect = func(ctx context.Context, at conform.Place, ready func(), got func(core.Message)) error {

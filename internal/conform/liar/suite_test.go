@@ -28,7 +28,7 @@ func subject(t *testing.T, lie liar.Lie) conform.Subject {
 	if lie.Cut || lie.Name == "" {
 		file := filepath.Join(t.TempDir(), "cut")
 		set["cut"] = file
-		s.Disconnect = func(context.Context) error { return lengthen(file) }
+		s.Disconnect = func(context.Context, conform.Place) error { return lengthen(file) }
 	}
 	return s
 }

@@ -85,11 +85,10 @@ func Collect(command []string) func(ctx context.Context, at conform.Place, ready
 }
 
 // Disconnect returns a function for conform.Subject that runs a command, which
-// exits with status 0 once the connection is cut. It knows no case, so it gets
-// none of the variables.
-func Disconnect(command []string) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		p := &program{role: "disconnect command", command: command, env: os.Environ()}
+// exits with status 0 once the connection is cut.
+func Disconnect(command []string) func(ctx context.Context, at conform.Place) error {
+	return func(ctx context.Context, at conform.Place) error {
+		p := &program{role: "disconnect command", command: command, env: environment(at)}
 		return p.run(ctx)
 	}
 }

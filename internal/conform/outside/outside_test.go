@@ -242,10 +242,11 @@ func gone(t *testing.T, name, pid string) {
 }
 
 func TestDisconnect(t *testing.T) {
-	if err := Disconnect(sh("exit 0"))(limited(t)); err != nil {
+	at := conform.Place{Name: "q", Dir: "/case", Settings: []byte(`{"a":1}`)}
+	if err := Disconnect(sh(`[ "$LONGSHORE_CONFORM_NAME $LONGSHORE_CONFORM_DIR $LONGSHORE_CONFORM_SETTINGS" = 'q /case {"a":1}' ]`))(limited(t), at); err != nil {
 		t.Error(err)
 	}
-	err := Disconnect(sh("echo 'nobody is connected' >&2; exit 1"))(limited(t))
+	err := Disconnect(sh("echo 'nobody is connected' >&2; exit 1"))(limited(t), at)
 	if err == nil || !strings.Contains(err.Error(), "disconnect command /bin/sh -c") || !strings.HasSuffix(err.Error(), "status 1: nobody is connected") {
 		t.Errorf("got %v", err)
 	}
