@@ -69,6 +69,8 @@ type Storing struct {
 	Copies      int           // beyond the first one
 	StoresAfter time.Duration // behind the receipt
 	LosesLast   bool          // what is not stored yet at the end of the stream or at Close is lost
+	WaitsUnread bool          // a queue of 500 unread messages takes no more
+	HangsHalf   bool          // the stream does not end behind the host's half-close
 	StallsAll   bool          // a stalled destination blocks the others
 	Receipts    func(rs []*pb.Receipt) []*pb.Receipt
 }
@@ -79,6 +81,9 @@ type Delivering struct {
 	BeforeCredit bool // sends one delivery before there is a window
 	AfterStop    bool // sends behind Ended
 	NoEnded      bool // a stop is not answered with Ended
+	EndedFault   bool // Ended has a fault behind a stop
+	OpensOnce    bool // a registration cannot be opened a second time
+	SpendsCut    bool // a registration whose stream was cancelled cannot be opened again
 	StopsAll     bool // a stop ends every other subscription's intake too
 	Strict       bool // sends nothing that is larger than the bytes that are left
 	CaughtUp     bool // says that it has caught up behind each frame
@@ -108,6 +113,8 @@ type Settling struct {
 	VoidKeeps   bool          // void deliveries return no credit
 	DropsLast   bool          // verdicts behind Ended are answered DONE and not carried out
 	Former      bool          // an ack settles what had the id on a cancelled stream
+	InOrder     bool          // an ack before that of an older delivery is answered DONE and forgotten
+	Unasked     bool          // DONE is answered where nobody asked
 	AcksUnknown bool          // a verdict that there is not settles the message
 	Stretch     time.Duration // factor of delays of REQUEUE; 0 = 1
 	// Holds is how long a hold is in truth: 0 = as said, negative = it never ends.

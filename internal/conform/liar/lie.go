@@ -16,7 +16,7 @@ type Lie struct {
 
 // Lies returns all lies.
 func Lies() []Lie {
-	return slices.Concat(processLies(), callLies(), publishLies(), deliveryLies(), settleLies(), voidLies(), holdLies())
+	return slices.Concat(processLies(), callLies(), publishLies(), deliveryLies(), settleLies(), voidLies(), holdLies(), promiseLies())
 }
 
 // Find returns the conduct of a lie; "" is honest. ok is false where there is no

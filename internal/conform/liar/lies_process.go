@@ -56,20 +56,6 @@ func callLies() []Lie {
 			tell: func(c *Conduct) { c.ConfigureIO = true }},
 		{Name: "io-in-inspect", Wrong: "opens a file and a socket in Inspect", Cases: []string{"setup/no-io"},
 			tell: func(c *Conduct) { c.InspectIO = true }},
-		{Name: "says-lost", Wrong: "says that what is unsettled is lost, and it comes again", Cases: []string{"unsettled/after-close"},
-			tell: func(c *Conduct) {
-				lost := func(ps []*pb.Capabilities) {
-					for _, p := range ps {
-						p.Unsettled = pb.Unsettled_UNSETTLED_UNSPECIFIED
-					}
-				}
-				c.Inspect = func(r *pb.InspectResponse) {
-					for _, g := range r.GetRegistrations() {
-						lost(g.GetProfiles())
-					}
-				}
-				c.Started = func(s *pb.Started) { lost(s.GetProfiles()) }
-			}},
 		{Name: "vague-settings", Wrong: "refuses settings without naming the fields", Cases: []string{"settings/wrong-type"},
 			tell: func(c *Conduct) { c.Diagnostics = func([]*pb.Diagnostic) []*pb.Diagnostic { return nil } }},
 		{Name: "one-setting-at-a-time", Wrong: "names the first wrong field alone", Cases: []string{"settings/all-at-once"},

@@ -78,6 +78,32 @@ func publishLies() []Lie {
 			})},
 		{Name: "truncates-payload", Wrong: "cuts payloads at 1 MiB", Cases: []string{"publish/payload-5mib"},
 			tell: keep(func(o *pb.Outgoing) { o.Payload = o.GetPayload()[:min(len(o.GetPayload()), 1<<20)] })},
+		{Name: "text-payloads", Wrong: "replaces bytes of payloads that are no text", Cases: []string{"publish/payload-1"},
+			tell: keep(func(o *pb.Outgoing) { o.Payload = []byte(strings.ToValidUTF8(string(o.GetPayload()), "?")) })},
+		{Name: "drops-largest", Wrong: "confirms and drops messages from 7 MiB on, below its limit", Cases: []string{"publish/payload-max"},
+			tell: func(c *Conduct) {
+				c.Keep = func(o *pb.Outgoing) *pb.Outgoing {
+					if len(o.GetPayload()) >= 7<<20 {
+						return nil
+					}
+					return o
+				}
+			}},
+		{Name: "drops-copies", Wrong: "confirms and drops what is published as a dead letter", Cases: []string{"copy/carry"},
+			tell: func(c *Conduct) {
+				c.Keep = func(o *pb.Outgoing) *pb.Outgoing {
+					if o.GetPurpose() == pb.Purpose_PURPOSE_DEAD_LETTER {
+						return nil
+					}
+					return o
+				}
+			}},
+		{Name: "waits-for-readers", Wrong: "takes no messages into a queue that nobody reads", Cases: []string{"publish/unread"},
+			tell: func(c *Conduct) { c.WaitsUnread = true }},
+		{Name: "hangs-half", Wrong: "does not end the publish stream behind the host's half-close", Cases: []string{"publish/half-close"},
+			tell: func(c *Conduct) { c.HangsHalf = true }},
+		{Name: "loses-at-leash", Wrong: "loses what it has confirmed when its host is gone", Cases: []string{"publish/leash-flush"},
+			tell: func(c *Conduct) { c.StoresAfter, c.LosesLast = late, true }},
 		{Name: "drops-empty", Wrong: "loses messages without payload", Cases: []string{"publish/payload-0"},
 			tell: func(c *Conduct) {
 				c.Keep = func(o *pb.Outgoing) *pb.Outgoing {

@@ -51,6 +51,14 @@ func deliveryLies() []Lie {
 			tell: func(c *Conduct) { c.BeforeCredit = true }},
 		{Name: "sends-after-stop", Wrong: "sends deliveries behind Ended", Cases: []string{"stop/under-load"},
 			tell: func(c *Conduct) { c.AfterStop = true }},
+		{Name: "ended-fault", Wrong: "says that a stop is a fault", Cases: []string{"stop/idle"},
+			tell: func(c *Conduct) { c.EndedFault = true }},
+		{Name: "opens-once", Wrong: "opens a registration once", Cases: []string{"stop/reopen"},
+			tell: func(c *Conduct) { c.OpensOnce = true }},
+		{Name: "spends-cancelled", Wrong: "does not open a registration again whose stream was cancelled", Cases: []string{"stop/during-subscribe"},
+			tell: func(c *Conduct) { c.SpendsCut = true }},
+		{Name: "seconds", Wrong: "says in seconds when a message was published", Cases: []string{"settle/published-at"},
+			tell: func(c *Conduct) { c.Deliver = func(d *pb.Delivery) { d.PublishedAt /= int64(time.Second) } }},
 		{Name: "ended-missing", Wrong: "does not say that intake has ended", Cases: []string{"stop/under-load"},
 			tell: func(c *Conduct) { c.NoEnded = true }},
 		{Name: "reuses-ids", Wrong: "uses ids of settled deliveries again", Cases: []string{"settle/ack"},
@@ -139,6 +147,19 @@ func settleLies() []Lie {
 					return s
 				}
 			}},
+		{Name: "unknown-done", Wrong: "answers DONE to the reject of what it never sent", Cases: []string{"settle/unknown-stale"},
+			tell: func(c *Conduct) {
+				c.Status = func(r *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {
+					if s == stale && r.GetKind() == reject {
+						return done
+					}
+					return s
+				}
+			}},
+		{Name: "acks-in-order", Wrong: "forgets acks that come before those of older deliveries", Cases: []string{"settle/random-order"},
+			tell: func(c *Conduct) { c.InOrder = true }},
+		{Name: "unasked-done", Wrong: "answers DONE where nobody asked", Cases: []string{"settle/results-unasked"},
+			tell: func(c *Conduct) { c.Unasked = true }},
 		{Name: "silent-done", Wrong: "answers no DONE where a result is wanted", Cases: []string{"settle/ack"},
 			tell: func(c *Conduct) {
 				c.Status = func(_ *pb.VerdictRun, s pb.SettleStatus) pb.SettleStatus {

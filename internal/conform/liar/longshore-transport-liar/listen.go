@@ -118,7 +118,7 @@ func (s *subscription) answer(rs *results, run *pb.VerdictRun, first, count uint
 			f = nil
 		}
 	}
-	if status != pb.SettleStatus_SETTLE_STATUS_DONE || run.GetWantResult() {
+	if status != pb.SettleStatus_SETTLE_STATUS_DONE || run.GetWantResult() || s.conduct.Unasked {
 		rs.add(first, count, status, f)
 	}
 }

@@ -44,6 +44,7 @@ type plugin struct {
 	publishing *publisher
 	supervised bool
 	kept       [][]byte // what the leaking lie keeps
+	spent      sync.Map // ids of registrations that a lie does not open again
 	former     sync.Map // queue's name -> map[uint64]*entry, of a cancelled stream
 }
 

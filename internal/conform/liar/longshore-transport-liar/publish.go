@@ -122,7 +122,7 @@ func (s *publisher) send() error {
 		s.mu.Lock()
 		s.sending = false
 		s.changed.Broadcast()
-		for s.broken == nil && len(s.outbox) == 0 && (!s.read || len(s.stalled) > 0) {
+		for s.broken == nil && len(s.outbox) == 0 && (!s.read || len(s.stalled) > 0 || s.conduct.HangsHalf) {
 			s.changed.Wait()
 		}
 		out, err := s.outbox, s.broken

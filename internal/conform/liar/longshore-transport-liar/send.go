@@ -63,7 +63,11 @@ func (s *subscription) wait() ([]*pb.SubscribeResponse, error) {
 			}
 		}
 		if s.stopped && !s.ended {
-			s.end(nil)
+			var f *pb.Fault
+			if s.conduct.EndedFault {
+				f = fault(unavailable, "receive: it was stopped")
+			}
+			s.end(f)
 			continue
 		}
 		if s.read {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -69,11 +70,25 @@ func (s *publisher) put(q *queue, o *pb.Outgoing) error {
 	if s.conduct.NoDelays {
 		delay = 0
 	}
+	if s.conduct.WaitsUnread {
+		q.waitRead(s.stream.Context())
+	}
 	err := q.put(o, delay, !s.conduct.NoDedup)
 	for range s.conduct.Copies {
 		err = errors.Join(err, q.put(o, delay, false))
 	}
 	return err
+}
+
+// waitRead is the lie of a queue that waits for its readers.
+func (q *queue) waitRead(ctx context.Context) {
+	const full = 500
+	defer context.AfterFunc(ctx, q.changed.Broadcast)()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.ready.all) >= full && q.journal != nil && ctx.Err() == nil {
+		q.changed.Wait()
+	}
 }
 
 // refusal says why a message cannot be taken.

@@ -110,6 +110,15 @@ func (p *plugin) enter(ctx context.Context, id uint32, s *subscription) error {
 			p.mu.Unlock()
 			return err
 		}
+		if s.conduct.OpensOnce || s.conduct.SpendsCut {
+			if _, spent := p.spent.Load(id); spent {
+				p.mu.Unlock()
+				return refuse(fault(closed, "subscribe: registration %d is spent", id))
+			}
+			if s.conduct.OpensOnce {
+				p.spent.Store(id, true)
+			}
+		}
 		former := p.subs[id]
 		if former == nil || s.conduct.Repeatable {
 			p.subs[id] = s
@@ -146,6 +155,9 @@ func (s *subscription) finish() {
 	s.p.mu.Lock()
 	for id, x := range s.p.subs {
 		if x == s {
+			if s.conduct.SpendsCut && s.stream.Context().Err() != nil {
+				s.p.spent.Store(id, true)
+			}
 			delete(s.p.subs, id)
 		}
 	}

@@ -34,6 +34,10 @@ func (s *subscription) verdict(id uint64, run *pb.VerdictRun) (pb.SettleStatus, 
 	var err error
 	switch kind {
 	case pb.VerdictKind_VERDICT_KIND_ACK:
+		if older := s.ids(); s.conduct.InOrder && len(older) > 0 && older[0] < id {
+			s.released = append(s.released, e)
+			return pb.SettleStatus_SETTLE_STATUS_DONE, nil
+		}
 		err = s.q.done(s.formerly(id, e))
 		s.takeNext(id)
 	case pb.VerdictKind_VERDICT_KIND_REJECT:
