@@ -81,6 +81,11 @@ func collect(e *jsonschema.ValidationError, schema any, out *[]core.Diagnostic) 
 		}
 	default:
 		message, fix := schemaMessage(e.ErrorKind)
+		if like := examples(schema, e.SchemaURL); len(like) > 0 {
+			if _, ok := e.ErrorKind.(*kind.Pattern); ok {
+				fix = "write it like " + strings.Join(like, " or ")
+			}
+		}
 		*out = append(*out, core.Diagnostic{Path: at, Message: message, Fix: fix})
 	}
 }
@@ -100,8 +105,25 @@ func unknownFix(known []string) string {
 }
 
 // fields returns the names of the properties at a place of a schema, sorted.
-// url ends with a JSON pointer to it (RFC 6901).
 func fields(schema any, url string) []string {
+	known, _ := at(schema, url)["properties"].(map[string]any)
+	return slices.Sorted(maps.Keys(known))
+}
+
+// examples returns the texts that a place of a schema gives as examples.
+func examples(schema any, url string) (texts []string) {
+	list, _ := at(schema, url)["examples"].([]any)
+	for _, v := range list {
+		if s, ok := v.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+// at returns the part of a schema that url ends with a JSON pointer to (RFC
+// 6901), nil where there is none.
+func at(schema any, url string) map[string]any {
 	_, pointer, _ := strings.Cut(url, "#")
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		if part == "" {
@@ -122,9 +144,8 @@ func fields(schema any, url string) []string {
 			schema = at[i]
 		}
 	}
-	at, _ := schema.(map[string]any)
-	known, _ := at["properties"].(map[string]any)
-	return slices.Sorted(maps.Keys(known))
+	part, _ := schema.(map[string]any)
+	return part
 }
 
 // schemaMessage says in words which keyword a value fails, without the value.

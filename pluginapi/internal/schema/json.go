@@ -14,6 +14,9 @@ const dialect = "https://json-schema.org/draft/2020-12/schema"
 // "duration" is another one.
 const durationPattern = `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 
+// durationExamples show it to people.
+var durationExamples = []string{"250ms", "1.5s", "2m"}
+
 // The keywords of our own: what JSON Schema has no word for.
 const (
 	keySecret = "x-longshore-secret" // never shown
@@ -78,7 +81,7 @@ func (t *Type) members(l *Limits) object {
 	case Number:
 		return append(object{{"type", "number"}}, l.members("minimum", "maximum")...)
 	case Duration:
-		return append(object{{"type", "string"}, {"pattern", durationPattern}}, l.members(keyMin, keyMax)...)
+		return append(object{{"type", "string"}, {"pattern", durationPattern}, {"examples", durationExamples}}, l.members(keyMin, keyMax)...)
 	case Secret:
 		return append(object{{"type", "string"}, {"writeOnly", true}, {keySecret, true}},
 			l.members("minLength", "maxLength")...)
