@@ -150,7 +150,8 @@ func (b *Publisher) publish(o frame.Outgoing) *Sending {
 	b.mu.Unlock()
 	f := frame.NewPublishes()
 	f.Items = append(f.Items, o)
-	if err := b.stream.Send(f); err != nil {
+	err := b.t.sends(b.cancel, func() error { return b.stream.Send(f) })
+	if err != nil {
 		b.t.Fatalf("publish message %d of %d bytes: %v", o.ID, len(o.Message.Payload), err)
 	}
 	return s

@@ -26,7 +26,7 @@ func (s *Sub) Credit(messages, bytes uint64) {
 func (s *Sub) request(r *frame.SubscribeRequest) {
 	s.send.Lock()
 	defer s.send.Unlock()
-	if err := s.stream.Send(r); err != nil {
+	if err := s.t.sends(s.cancel, func() error { return s.stream.Send(r) }); err != nil {
 		s.t.Errorf("send on the subscription's stream: %v", err)
 	}
 }
@@ -149,7 +149,8 @@ func (s *Sub) Settle(runs ...frame.VerdictRun) []*verdict {
 		}
 	}
 	s.mu.Unlock()
-	if err := s.stream.Send(&frame.SubscribeRequest{Settle: runs}); err != nil {
+	err := s.t.sends(s.cancel, func() error { return s.stream.Send(&frame.SubscribeRequest{Settle: runs}) })
+	if err != nil {
 		s.t.Errorf("send verdicts: %v", err)
 	}
 	return sent

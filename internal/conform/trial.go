@@ -222,6 +222,22 @@ func (t *Trial) result(c *Case, took time.Duration) Result {
 	return r
 }
 
+// sends sends something on a stream, which cancel ends where it is not read: a
+// plugin that has stopped reading would hold up the whole case.
+func (t *Trial) sends(cancel context.CancelFunc, send func() error) error {
+	var stuck atomic.Bool
+	limit := time.AfterFunc(t.Subject.Wait, func() {
+		stuck.Store(true)
+		cancel()
+	})
+	defer limit.Stop()
+	err := send()
+	if stuck.Load() {
+		return fmt.Errorf("the plugin has not read its stream for %v: no side may stop reading", t.Subject.Wait)
+	}
+	return err
+}
+
 // eventually waits until ok is true, looked at again behind each change, and
 // returns false when it took too long.
 func eventually(ctx context.Context, changed func() <-chan struct{}, ok func() bool) bool {
