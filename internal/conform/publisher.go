@@ -119,42 +119,62 @@ func (b *Publisher) take(r frame.Receipt) {
 }
 
 // Publish sends messages without waiting for their receipts, but for room in a
-// host's window.
+// host's window. What is ready goes out in one frame, as a host's does.
 func (b *Publisher) Publish(out ...frame.Outgoing) []*Sending {
 	var all []*Sending
-	for _, o := range out {
+	for len(out) > 0 {
 		room := func() bool { return b.missing == 0 || b.missing < publishWindow && b.bytes < publishBytes }
 		if !b.until(func() bool { return room() || b.over }) {
 			b.t.Fatalf("%d receipts did not come within %v", b.missing, b.t.Subject.Wait)
 		}
-		all = append(all, b.publish(o))
+		n := b.fits(out)
+		all = append(all, b.publish(out[:n])...)
+		out = out[n:]
 	}
 	return all
 }
 
-func (b *Publisher) publish(o frame.Outgoing) *Sending {
+// fits is how many messages go out in the next frame: one at least.
+func (b *Publisher) fits(out []frame.Outgoing) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, bytes := 0, 0
+	for n < min(len(out), frame.MaxItems, publishWindow-b.missing) {
+		if bytes += frame.Weight(&out[n].Message); n > 0 && (bytes > frame.MaxBytes || b.bytes+bytes > publishBytes) {
+			break
+		}
+		n++
+	}
+	return max(n, 1)
+}
+
+// publish sends one frame.
+func (b *Publisher) publish(out []frame.Outgoing) []*Sending {
 	b.send.Lock()
 	defer b.send.Unlock()
-	b.mu.Lock()
-	o.ID = uint64(len(b.sent)) + 1
-	if o.Purpose == 0 {
-		o.Purpose = uint8(transportpb.Purpose_PURPOSE_APPLICATION)
-	}
-	if o.Options == nil {
-		o.Options = b.t.Send
-	}
-	s := &Sending{Outgoing: o}
-	b.sent = append(b.sent, s)
-	b.missing++
-	b.bytes += frame.Weight(&o.Message)
-	b.mu.Unlock()
 	f := frame.NewPublishes()
-	f.Items = append(f.Items, o)
+	all := make([]*Sending, len(out))
+	b.mu.Lock()
+	for i, o := range out {
+		o.ID = uint64(len(b.sent)) + 1
+		if o.Purpose == 0 {
+			o.Purpose = uint8(transportpb.Purpose_PURPOSE_APPLICATION)
+		}
+		if o.Options == nil {
+			o.Options = b.t.Send
+		}
+		all[i] = &Sending{Outgoing: o}
+		b.sent = append(b.sent, all[i])
+		b.missing++
+		b.bytes += frame.Weight(&o.Message)
+		f.Items = append(f.Items, o)
+	}
+	b.mu.Unlock()
 	err := b.t.sends(b.cancel, func() error { return b.stream.Send(f) })
 	if err != nil {
-		b.t.Fatalf("publish message %d of %d bytes: %v", o.ID, len(o.Message.Payload), err)
+		b.t.Fatalf("publish %d messages from message %d on: %v", len(all), all[0].ID, err)
 	}
-	return s
+	return all
 }
 
 // Send publishes messages and returns them with their receipts.

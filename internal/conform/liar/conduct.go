@@ -27,6 +27,7 @@ type Process struct {
 	IgnoresLeash bool // goes on at the end of standard input, for LeashLie
 	LeavesChild  bool // starts a child in a session of its own
 	ExitsOnClose bool // exits behind Close by itself
+	Newest       bool // announces the newest version that the host speaks
 	KeepsRunDir  bool // leaves the folder of its generation behind
 	Noisy        bool // prints to standard output behind the handshake
 	CutsLog      bool // writes long records of its log as several lines
@@ -69,6 +70,7 @@ type Storing struct {
 	Copies      int           // beyond the first one
 	StoresAfter time.Duration // behind the receipt
 	LosesLast   bool          // what is not stored yet at the end of the stream or at Close is lost
+	FirstAlone  bool          // of a frame the first message alone is stored, and all are confirmed
 	WaitsUnread bool          // a queue of 500 unread messages takes no more
 	HangsHalf   bool          // the stream does not end behind the host's half-close
 	StallsAll   bool          // a stalled destination blocks the others

@@ -15,6 +15,8 @@ func processLies() []Lie {
 			tell: func(c *Conduct) { c.AnyCookie = true }},
 		{Name: "any-version-serves", Wrong: "serves hosts that speak other versions only", Cases: []string{"process/protocol-older"},
 			tell: func(c *Conduct) { c.AnyVersion = true }},
+		{Name: "announces-newest", Wrong: "announces the newest version that the host speaks in place of its own", Cases: []string{"process/protocol-newer"},
+			tell: func(c *Conduct) { c.Newest = true }},
 		{Name: "dies-on-term", Wrong: "does not ignore TERM", Cases: []string{"process/signals"},
 			tell: func(c *Conduct) { c.TakesSignals = true }},
 		{Name: "ignores-leash", Wrong: "goes on when the host is gone", Cases: []string{"process/leash", "kill/host"},

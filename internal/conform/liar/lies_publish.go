@@ -38,6 +38,10 @@ func publishLies() []Lie {
 					p[len(p)-1] ^= 1
 				}
 			})},
+		{Name: "first-of-frame", Wrong: "stores the first message of a frame and confirms all", Cases: []string{"publish/receipts"},
+			tell: func(c *Conduct) { c.FirstAlone = true }},
+		{Name: "reorders-published", Wrong: "delivers in another order than it was published in", Cases: []string{"publish/order"},
+			tell: func(c *Conduct) { c.Swaps = true }},
 		{Name: "loses-some", Wrong: "confirms every 500th message and drops it", Cases: []string{"publish/receipts", "settle/burst"},
 			tell: func(c *Conduct) {
 				n := 0

@@ -79,7 +79,11 @@ func (p *plugin) serve() error {
 	}
 	g := grpc.NewServer(grpc.MaxRecvMsgSize(wireLimit), grpc.MaxSendMsgSize(wireLimit))
 	g.RegisterService(service(), p)
-	if _, err := fmt.Fprintf(os.Stdout, "1|%s|unix|%s|grpc|\n", version, socket); err != nil {
+	announced := version
+	if p.conduct.Load().Newest {
+		announced = slices.Max(strings.Split(speaks, ","))
+	}
+	if _, err := fmt.Fprintf(os.Stdout, "1|%s|unix|%s|grpc|\n", announced, socket); err != nil {
 		return fmt.Errorf("introduce the plugin: %w", err)
 	}
 	return g.Serve(l)
