@@ -38,7 +38,10 @@ type Subject struct {
 	Settings any      // a settings struct, a map, or JSON; nil is {}
 	Env      []string // names of the environment passed on to the plugin
 
-	Subscription string // what is read; default "conform-{case}"
+	// Subscription is what is read; default "conform-{case}". Where no placeholder
+	// stands in it, in Destination, Settings or Options, cases run one at a time, and
+	// each begins by acking whatever lies there.
+	Subscription string
 	Options      any    // of the subscription
 	Destination  string // what is published to; default the subscription's name
 	SendOptions  any    // of each message published
