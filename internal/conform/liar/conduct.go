@@ -135,4 +135,5 @@ type Keeping struct {
 	ForgetsAcks    bool // what was settled comes back
 	Recounts       bool // counts start again
 	LosesUnsettled bool // what was unsettled does not come back
+	Shares         bool // takes no lock: two processes read one folder
 }

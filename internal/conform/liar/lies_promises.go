@@ -54,6 +54,8 @@ func promiseLies() []Lie {
 			}},
 		{Name: "says-lost", Wrong: "says that what is unsettled is lost, and it comes again", Cases: []string{"unsettled/after-close"},
 			tell: promised(func(p *pb.Capabilities) { p.Unsettled = pb.Unsettled_UNSETTLED_UNSPECIFIED })},
+		{Name: "steals", Wrong: "delivers what another living process has unsettled", Cases: []string{"unsettled/living"},
+			tell: func(c *Conduct) { c.Shares = true }},
 		{Name: "beyond-ceilings", Wrong: "promises more in Inspect than in Describe", Cases: []string{"inspect/ceilings"},
 			tell: promised(func(p *pb.Capabilities) { p.MaxDelay = int64(1000 * time.Hour) })},
 		{Name: "contradicts-itself", Wrong: "counts, by its ceilings, what cannot be acked", Cases: []string{"describe/valid"},

@@ -44,9 +44,11 @@ func (s *store) open(ctx context.Context, dir string, keeping *liar.Keeping) *pb
 	if err != nil {
 		return passing(unavailable, "connect: open the lock of %s: %v", dir, err)
 	}
-	if fault := flock(ctx, f, dir); fault != nil {
-		_ = f.Close()
-		return fault
+	if !keeping.Shares {
+		if fault := flock(ctx, f, dir); fault != nil {
+			_ = f.Close()
+			return fault
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
