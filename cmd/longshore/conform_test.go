@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/conform/card"
+	"github.com/longshore-go/longshore/internal/conform/liar/liartest"
 )
 
 // plugin is the path of a plugin that was built.
@@ -71,7 +72,7 @@ var caseLine = regexp.MustCompile(`(?m)^(ok  |FAIL|-   )  ([a-z]+/[a-z0-9-]+) `)
 // case kills is the command itself.
 func TestConform(t *testing.T) {
 	dir := t.TempDir()
-	cmd := command(t, "conform", plugin("liar"), "--settings", settingsOf(t, honest+"token: hunter2\n"), "--run", "^(kill/host|settle/|honesty/)",
+	cmd := command(t, "conform", liartest.Binary(t, ""), "--settings", settingsOf(t, honest+"token: hunter2\n"), "--run", "^(kill/host|settle/|honesty/)",
 		"--card", filepath.Join(dir, "card.json"), "--card", filepath.Join(dir, "card.md"))
 	r := finish(t, cmd)
 	if r.status != 0 || r.err != "" {
@@ -114,7 +115,7 @@ func TestConform(t *testing.T) {
 
 // Other forms of the output are the cards; a stable one is the same again.
 func TestConformOutput(t *testing.T) {
-	args := []string{"conform", plugin("liar"), "--settings", settingsOf(t, honest), "--run", "^credit/messages$", "--stable", "-o"}
+	args := []string{"conform", liartest.Binary(t, ""), "--settings", settingsOf(t, honest), "--run", "^credit/messages$", "--stable", "-o"}
 	first := finish(t, command(t, append(args, "json")...))
 	again := finish(t, command(t, append(args, "json")...))
 	if first.status != 0 || first != again {
@@ -132,7 +133,7 @@ func TestConformOutput(t *testing.T) {
 // A lie turns the card red.
 func TestConformLiar(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "card.json")
-	r := finish(t, command(t, "conform", plugin("liar"), "--settings", settingsOf(t, honest+"lie: ignores-credit\n"),
+	r := finish(t, command(t, "conform", liartest.Binary(t, ""), "--settings", settingsOf(t, honest+"lie: ignores-credit\n"),
 		"--run", "^(credit/messages|settle/ack)$", "--card", path))
 	if r.status != 7 || !strings.HasPrefix(r.err, "longshore: plugin liar fails ") || !strings.Contains(r.err, "credit/messages") {
 		t.Errorf("got status %d, %q; want 7 and the cases", r.status, r.err)
@@ -157,10 +158,10 @@ func TestConformRefused(t *testing.T) {
 		want   string
 	}{
 		"missing":          {[]string{plugin("none")}, 8, "longshore: start plugin none (" + plugin("none") + "): check: there is no such file; "},
-		"unknown setting":  {[]string{plugin("liar"), "--settings", unknown}, 9, "longshore: " + unknown + ":2:1: lei: is no known field; "},
-		"missing setting":  {[]string{plugin("liar")}, 9, "longshore: plugin liar refuses the settings: the schema refuses: dir: is required; set it"},
-		"unknown option":   {[]string{plugin("liar"), "--settings", settingsOf(t, honest), "--options", unknown}, 9, "longshore: " + unknown + ":1:1: dir: "},
-		"transport down":   {[]string{plugin("liar"), "--settings", down}, 10, "longshore: plugin liar does not connect: "},
+		"unknown setting":  {[]string{liartest.Binary(t, ""), "--settings", unknown}, 9, "longshore: " + unknown + ":2:1: lei: is no known field; "},
+		"missing setting":  {[]string{liartest.Binary(t, "")}, 9, "longshore: plugin liar refuses the settings: the schema refuses: dir: is required; set it"},
+		"unknown option":   {[]string{liartest.Binary(t, ""), "--settings", settingsOf(t, honest), "--options", unknown}, 9, "longshore: " + unknown + ":1:1: dir: "},
+		"transport down":   {[]string{liartest.Binary(t, ""), "--settings", down}, 10, "longshore: plugin liar does not connect: "},
 		"lacking injector": {[]string{plugin("pipe")}, 2, "longshore: --inject: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +187,7 @@ func TestConformInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			dir, temp := t.TempDir(), t.TempDir()
-			cmd := command(t, "conform", plugin("liar"), "--settings", settingsOf(t, honest), "--card", filepath.Join(dir, "card.md"))
+			cmd := command(t, "conform", liartest.Binary(t, ""), "--settings", settingsOf(t, honest), "--card", filepath.Join(dir, "card.md"))
 			cmd.Env = append(cmd.Env, "TMPDIR="+temp)
 			var out, errs log
 			cmd.Stdout, cmd.Stderr = &out, &errs
