@@ -56,9 +56,9 @@
 // Whatever a call returned or was given stays as it is: payloads and headers
 // that Receive returned may be read at any later time, so they come out of
 // buffers that are not used again. The slices of a [Batch] themselves may be
-// used again in the next Receive. The bytes of messages that Publish is given (payload,
-// header values, Carry, Options) are valid until their done is called, and not
-// after: what is kept longer must be cloned. Their strings may be kept.
+// used again in the next Receive. The bytes of messages that Publish is given
+// (payload, header values, Carry, Options) are valid until their done is called,
+// and not after: what is kept longer must be cloned. Their strings may be kept.
 //
 // Receive is called with a Room of 0 messages while the window is used up, so
 // that voids, reports and the end come through; it is cancelled and called
