@@ -29,6 +29,7 @@ func TestConformance(t *testing.T) {
 		Path:       path,
 		Settings:   map[string]any{"address": s.address(), "hold": "2s", "durable": true, "delete_acked": true},
 		Disconnect: s.disconnect,
+		Restart:    s.restart,
 		Late:       1500 * time.Millisecond, // less than the hold: what comes back with its end was not given back
 	}, opts...)
 }

@@ -81,6 +81,13 @@ func (s *server) disconnect(ctx context.Context, _ plugintest.Place) error {
 	return s.client.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err()
 }
 
+// restart kills the server and starts it on what it has written.
+func (s *server) restart(context.Context, plugintest.Place) error {
+	s.kill()
+	s.start()
+	return nil
+}
+
 // until waits until what is so.
 func (s *server) until(what string, so func() bool) {
 	s.t.Helper()

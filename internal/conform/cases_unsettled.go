@@ -39,7 +39,7 @@ func unsettledCases() []Case {
 			Applies: applies(reads, with("a count and deliveries that come again", func(c core.Capabilities) bool { return counts(c) && returnsAtAll(c) })),
 			Needs:   needs(feeds, seesUnsettled), Run: unsettledCount,
 		},
-	}, append(unsettledVoidCases(), livingCases()...)...)
+	}, slices.Concat(unsettledVoidCases(), livingCases(), durableCases())...)
 }
 
 // seesUnsettled says what the subject lacks where every profile's deliveries

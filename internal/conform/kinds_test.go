@@ -137,6 +137,10 @@ func runKind(t *testing.T, k kind) {
 			return nil
 		}
 	}
+	s.Restart = func(context.Context, conform.Place) error {
+		b.Restart()
+		return nil
+	}
 	r, err := conform.Run(t.Context(), s, conform.Options{Only: k.chosen, Parallel: 8})
 	if err != nil {
 		t.Fatal(err)

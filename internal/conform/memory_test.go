@@ -3,6 +3,7 @@
 package conform_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/longshore-go/longshore/internal/conform"
@@ -14,7 +15,11 @@ func TestMemory(t *testing.T) {
 	b := memtest.Start(t)
 	host := memtest.Binary(t, "github.com/longshore-go/longshore/internal/conform/longshore-conform-host")
 	b.Respond("echo", func(m memory.Message) memory.Message { return m })
-	r, err := conform.Run(t.Context(), conform.Subject{Path: b.Path, Settings: b.Settings, Echo: "echo"}, conform.Options{
+	restart := func(context.Context, conform.Place) error {
+		b.Restart()
+		return nil
+	}
+	r, err := conform.Run(t.Context(), conform.Subject{Path: b.Path, Settings: b.Settings, Echo: "echo", Restart: restart}, conform.Options{
 		Host: func() ([]string, error) { return []string{host}, nil },
 	})
 	if err != nil {

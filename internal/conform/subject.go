@@ -57,6 +57,9 @@ type Subject struct {
 	// Disconnect cuts the plugin's connection to its transport, which takes a new
 	// one right away. nil: cases that need it are not run.
 	Disconnect func(ctx context.Context, at Place) error
+	// Restart restarts the transport itself, and returns when it takes connections
+	// again. nil: the case that needs it is not run.
+	Restart func(ctx context.Context, at Place) error
 	// Stalled is the name of a destination that takes nothing and answers nothing.
 	// "": the case that needs it is not run.
 	Stalled string

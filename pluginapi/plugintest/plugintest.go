@@ -87,6 +87,9 @@ type Subject struct {
 	// Disconnect cuts the plugin's connection to its transport, which takes a new
 	// one at once. nil: the case that needs it is not run.
 	Disconnect func(ctx context.Context, at Place) error
+	// Restart restarts the transport itself, and returns when it takes connections
+	// again. nil: the case that needs it is not run.
+	Restart func(ctx context.Context, at Place) error
 	// Stalled names a destination that takes nothing and answers nothing. "": the
 	// case that needs it is not run.
 	Stalled string
@@ -115,6 +118,9 @@ func (s Subject) subject() conform.Subject {
 	}
 	if f := s.Disconnect; f != nil {
 		c.Disconnect = func(ctx context.Context, at conform.Place) error { return f(ctx, Place(at)) }
+	}
+	if f := s.Restart; f != nil {
+		c.Restart = func(ctx context.Context, at conform.Place) error { return f(ctx, Place(at)) }
 	}
 	if f := s.Collect; f != nil {
 		c.Collect = func(ctx context.Context, at conform.Place, ready func(), got func(core.Message)) error {

@@ -87,8 +87,19 @@ func Collect(command []string) func(ctx context.Context, at conform.Place, ready
 // Disconnect returns a function for conform.Subject that runs a command, which
 // exits with status 0 once the connection is cut.
 func Disconnect(command []string) func(ctx context.Context, at conform.Place) error {
+	return once("disconnect command", command)
+}
+
+// Restart returns a function for conform.Subject that runs a command, which
+// exits with status 0 once the transport takes connections again.
+func Restart(command []string) func(ctx context.Context, at conform.Place) error {
+	return once("restart command", command)
+}
+
+// once runs a command that knows when it is done.
+func once(role string, command []string) func(ctx context.Context, at conform.Place) error {
 	return func(ctx context.Context, at conform.Place) error {
-		p := &program{role: "disconnect command", command: command, env: environment(at)}
+		p := &program{role: role, command: command, env: environment(at)}
 		return p.run(ctx)
 	}
 }

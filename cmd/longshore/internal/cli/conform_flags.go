@@ -20,16 +20,16 @@ import (
 
 // conformFlags are those of longshore conform.
 type conformFlags struct {
-	settings, options           string
-	subscription, to            string
-	inject, collect, disconnect string
-	stalled, echo               string
-	env, cards                  []string
-	pattern                     string
-	parallel                    int
-	wait, quiet, late, maxHold  time.Duration
-	list, stable                bool
-	output                      string
+	settings, options                    string
+	subscription, to                     string
+	inject, collect, disconnect, restart string
+	stalled, echo                        string
+	env, cards                           []string
+	pattern                              string
+	parallel                             int
+	wait, quiet, late, maxHold           time.Duration
+	list, stable                         bool
+	output                               string
 }
 
 // defaultParallel is how many cases run at a time: most of them wait.
@@ -45,6 +45,7 @@ func (f *conformFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.inject, "inject", "", "command that puts messages where the subscription reads")
 	flags.StringVar(&f.collect, "collect", "", "command that reads what is published")
 	flags.StringVar(&f.disconnect, "disconnect", "", "command that cuts the plugin's connection to its transport")
+	flags.StringVar(&f.restart, "restart", "", "command that restarts the transport itself")
 	flags.StringVar(&f.stalled, "stalled", "", "name of a destination that takes nothing and answers nothing")
 	flags.StringVar(&f.echo, "echo", "", "name of a destination that answers each request with its payload")
 	flags.StringArrayVar(&f.env, "env", nil, "name of an environment variable that the plugin gets (repeatable)")
@@ -139,6 +140,7 @@ func (f *conformFlags) commands(s *conform.Subject) error {
 		{"--inject", f.inject, func(command []string) { s.Inject = outside.Inject(command) }},
 		{"--collect", f.collect, func(command []string) { s.Collect = outside.Collect(command) }},
 		{"--disconnect", f.disconnect, func(command []string) { s.Disconnect = outside.Disconnect(command) }},
+		{"--restart", f.restart, func(command []string) { s.Restart = outside.Restart(command) }},
 	} {
 		if c.line == "" {
 			continue
