@@ -4,8 +4,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,16 +15,12 @@ import (
 // for the card.
 func TestConformance(t *testing.T) {
 	s := startServer(t, "--appendonly", "yes", "--appendfsync", "no")
-	path := filepath.Join(t.TempDir(), "longshore-transport-redis")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	var opts []plugintest.Option
 	if card := os.Getenv("LONGSHORE_CARD"); card != "" {
 		opts = append(opts, plugintest.Card(card))
 	}
 	plugintest.Run(t, plugintest.Subject{
-		Path:       path,
+		Path:       plugintest.Build(t, "redis", "."),
 		Settings:   map[string]any{"address": s.address(), "hold": "2s", "durable": true, "delete_acked": true},
 		Disconnect: s.disconnect,
 		Restart:    s.restart,

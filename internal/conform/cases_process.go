@@ -17,7 +17,7 @@ import (
 func processCases() []Case {
 	return append([]Case{
 		{
-			ID: "process/cookie", Section: "1. Process, Environment",
+			ID: "process/cookie", Section: sectionEnvironment,
 			Claim: "Without the cookie the plugin does not serve: it prints a line for people and exits with status 1.",
 			Run:   processCookie,
 		},
@@ -37,12 +37,12 @@ func processCases() []Case {
 			Run:   processStdout,
 		},
 		{
-			ID: "process/long-log-line", Section: "1. Process, Log",
+			ID: "process/long-log-line", Section: sectionLog,
 			Claim: "Settings, names and reasons of 100 KiB are taken or refused and neither kill nor hang the process; what it logs of them are whole records.",
 			Run:   processLong,
 		},
 		{
-			ID: "process/signals", Section: "1. Process, Signals",
+			ID: "process/signals", Section: sectionSignals,
 			Claim: "INT, TERM, HUP and PIPE to the process group change nothing while the leash holds: deliveries and publishes go on.",
 			Run:   processSignals,
 		},
@@ -63,7 +63,7 @@ func processCases() []Case {
 			Run: processLink,
 		},
 		{
-			ID: "process/stdio-flags", Section: "1. Process, Standard input and output of the host",
+			ID: "process/stdio-flags", Section: sectionStdio,
 			Claim: "The plugin does not set O_NONBLOCK on the host's standard input and output, which a shell shares.",
 			Applies: func(a *About) string {
 				if !a.Describe.GetWantsStdio() {

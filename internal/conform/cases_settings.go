@@ -62,7 +62,7 @@ func settingsCases() []Case {
 			Applies: optionsChecked, Run: settingsOptions,
 		},
 		{
-			ID: "settings/secret-not-logged", Section: "1. Process, Log",
+			ID: "settings/secret-not-logged", Section: sectionLog,
 			Claim: "No secret among the settings stands in the log, in a diagnostic or in an error.",
 			Applies: func(a *About) string {
 				if len(a.settings().secretPaths()) == 0 {

@@ -25,10 +25,5 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range r.Results {
-		t.Log(c.Status, c.Case, c.Time, c.Reason, c.Notes)
-		for _, f := range c.Faults {
-			t.Errorf("%s: %s\n%s", c.Case, f, c.Log)
-		}
-	}
+	honest(t, r)
 }

@@ -4,10 +4,11 @@ package conform
 
 // Sections of docs/protocol.md, as cards name them.
 const (
-	sectionProcess      = "1. Process"
 	sectionHandshake    = "1. Process, Handshake"
 	sectionLeash        = "1. Process, The leash"
+	sectionEnvironment  = "1. Process, Environment"
 	sectionSignals      = "1. Process, Signals"
+	sectionStdio        = "1. Process, Standard input and output of the host"
 	sectionLog          = "1. Process, Log"
 	sectionCalls        = "2. Calls"
 	sectionCapabilities = "3. Capabilities"

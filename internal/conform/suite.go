@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -100,7 +99,7 @@ func runWord() (string, error) {
 // describe says what is proved.
 func describe(a *About) (Plugin, error) {
 	s := a.Subject
-	sum, err := checksum(s.Path)
+	sum, err := process.Checksum(s.Path)
 	if err != nil {
 		return Plugin{}, err
 	}
@@ -350,24 +349,4 @@ func (a *About) reachable() error {
 		}
 	}
 	return nil
-}
-
-// shown is a JSON object without its secrets.
-func shown(v any, schema []byte) (map[string]any, error) {
-	if v == nil {
-		return nil, nil
-	}
-	raw, err := encode("settings", v)
-	if err != nil {
-		return nil, err
-	}
-	object := map[string]any{}
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return nil, err
-	}
-	var s map[string]any
-	if len(schema) > 0 && json.Unmarshal(schema, &s) == nil {
-		redact(object, s)
-	}
-	return object, nil
 }

@@ -40,8 +40,8 @@ func openProgram(path, checksum string) (*program, *fault) {
 	if checksum == "" {
 		return &program{path: path, fd: -1}, nil
 	}
-	want, ok := strings.CutPrefix(checksum, checksumForm)
-	if sum, err := hex.DecodeString(want); !ok || err != nil || len(sum) != sha256.Size {
+	digits, ok := strings.CutPrefix(checksum, checksumForm)
+	if sum, err := hex.DecodeString(digits); !ok || err != nil || len(sum) != sha256.Size {
 		return nil, &fault{
 			reason: fmt.Sprintf("%q is no checksum", checksum),
 			fix:    "write it as sha256: and 64 hexadecimal digits",
@@ -54,15 +54,15 @@ func openProgram(path, checksum string) (*program, *fault) {
 			fix:    "make the file readable", err: err,
 		}
 	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
+	got, err := sumOf(file)
+	if err != nil {
 		_ = file.Close()
 		return nil, &fault{reason: "its checksum cannot be verified: " + cause(err), err: err}
 	}
-	if got := hex.EncodeToString(hash.Sum(nil)); !strings.EqualFold(got, want) {
+	if !strings.EqualFold(got, checksum) {
 		_ = file.Close()
 		return nil, &fault{
-			reason: fmt.Sprintf("its checksum is %s%s, not %s", checksumForm, got, checksum),
+			reason: fmt.Sprintf("its checksum is %s, not %s", got, checksum),
 			fix:    "install the release that the checksum belongs to, or correct the checksum",
 		}
 	}
@@ -72,6 +72,25 @@ func openProgram(path, checksum string) (*program, *fault) {
 		return nil, &fault{reason: "its descriptor cannot be kept: " + cause(err), err: err}
 	}
 	return p, nil
+}
+
+// Checksum returns the checksum of a file in the form that Options takes.
+func Checksum(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return sumOf(file)
+}
+
+// sumOf is the checksum of what is left of r.
+func sumOf(r io.Reader) (string, error) {
+	hash := sha256.New()
+	if _, err := io.Copy(hash, r); err != nil {
+		return "", err
+	}
+	return checksumForm + hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // firstFree is the first descriptor that no plugin is given; a plugin with the
