@@ -85,8 +85,7 @@ func (c *computed) call(d *settlement.Delivery) (to core.Destination, err error)
 	if err != nil {
 		return core.Destination{}, err
 	}
-	// The name may lie in the delivery's own memory.
-	return cloneDestination(to), nil
+	return to, nil
 }
 
 // ask asks the destination's plugin. What it answered is lasting.

@@ -11,7 +11,8 @@ import (
 
 // Message is one delivery as its handler sees it. It and the bytes that its
 // methods return are valid until the handler returns; what is needed longer must
-// be cloned. Names and other strings may be kept. A Message that a test makes by itself has a Value and nothing else.
+// be cloned. Names and other strings may be kept. A Message that a test makes by
+// itself has a Value and nothing else.
 type Message[T any] struct {
 	Value T // the decoded payload
 
@@ -80,7 +81,6 @@ func (m *Message[T]) Clone() *Message[T] {
 	if m.delivery != nil {
 		d := *m.delivery
 		d.Message = cloneMessage(d.Message)
-		d.Scope = strings.Clone(d.Scope)
 		d.Identity = cloneBytes(d.Identity)
 		d.Position = cloneBytes(d.Position)
 		c.delivery = &d
@@ -94,21 +94,16 @@ func (m *Message[T]) Clone() *Message[T] {
 	return c
 }
 
-// cloneMessage returns a copy of m that shares nothing with it.
+// cloneMessage returns a copy of m that shares no bytes with it.
 func cloneMessage(m core.Message) core.Message {
-	c := core.Message{Name: strings.Clone(m.Name), Payload: cloneBytes(m.Payload)}
+	c := core.Message{Name: m.Name, Payload: cloneBytes(m.Payload)}
 	if m.Headers != nil {
 		c.Headers = make(core.Headers, len(m.Headers))
 		for i, h := range m.Headers {
-			c.Headers[i] = core.Header{Name: strings.Clone(h.Name), Value: cloneBytes(h.Value)}
+			c.Headers[i] = core.Header{Name: h.Name, Value: cloneBytes(h.Value)}
 		}
 	}
 	return c
-}
-
-// cloneDestination returns a copy of d that shares nothing with it.
-func cloneDestination(d core.Destination) core.Destination {
-	return core.Destination{Endpoint: strings.Clone(d.Endpoint), Name: strings.Clone(d.Name)}
 }
 
 // cloneBytes returns a copy of b; nil stays nil.

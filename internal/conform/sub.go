@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -281,7 +280,6 @@ func (s *Sub) window() frame.Credit {
 func clone(d *frame.Delivery) frame.Delivery {
 	c := *d
 	c.Message = d.Message.Clone()
-	c.Scope = strings.Clone(d.Scope)
 	c.Identity, c.Position, c.Carry = slices.Clone(d.Identity), slices.Clone(d.Position), slices.Clone(d.Carry)
 	return c
 }

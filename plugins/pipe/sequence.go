@@ -2,8 +2,6 @@
 
 package pipe
 
-import "strings"
-
 // maxNumbered is how many keys have a sequence of their own at a time. Beyond it
 // the key used first begins again at 0.
 const maxNumbered = 1 << 16
@@ -40,7 +38,6 @@ func (n *numbers) of(key string) *uint64 {
 		delete(n.upcoming, n.order[0])
 		n.order = n.order[1:]
 	}
-	key = strings.Clone(key)
 	n.order = append(n.order, key)
 	upcoming := new(uint64)
 	n.upcoming[key] = upcoming

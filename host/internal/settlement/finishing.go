@@ -3,7 +3,6 @@
 package settlement
 
 import (
-	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -40,7 +39,6 @@ func (s *settlement) drop() {
 	if f == nil || f.frame == nil {
 		return
 	}
-	f.scope = strings.Clone(f.scope)
 	f.unframe()
 	s.d.Message, s.d.Scope, s.d.Identity, s.d.Position, s.d.Undecodable = core.Message{}, "", nil, nil, nil
 	s.said.Forward = nil
