@@ -39,33 +39,35 @@ func (c *Counters) inWork() uint64 {
 	return c.Received - c.Acked - c.Retried - c.Dropped - c.DeadLettered - c.Parked - c.Released - c.Stale
 }
 
-// class is the count that a delivery ends in.
-type class uint8
+// Result is the count that a delivery ends in.
+type Result uint8
+
+// The results.
 
 const (
-	classAcked class = iota
-	classRetried
-	classDropped
-	classDeadLettered
-	classParked
-	classReleased
-	classStale
+	ResultAcked Result = iota
+	ResultRetried
+	ResultDropped
+	ResultDeadLettered
+	ResultParked
+	ResultReleased
+	ResultStale
 )
 
 // add counts a delivery that has ended.
-func (c *Counters) add(k class) {
+func (c *Counters) add(k Result) {
 	switch k {
-	case classAcked:
+	case ResultAcked:
 		c.Acked++
-	case classRetried:
+	case ResultRetried:
 		c.Retried++
-	case classDropped:
+	case ResultDropped:
 		c.Dropped++
-	case classDeadLettered:
+	case ResultDeadLettered:
 		c.DeadLettered++
-	case classParked:
+	case ResultParked:
 		c.Parked++
-	case classReleased:
+	case ResultReleased:
 		c.Released++
 	default:
 		c.Stale++

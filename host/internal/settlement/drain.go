@@ -228,7 +228,7 @@ func (l *Lane) Close(ctx context.Context) error {
 	l.mu.Lock()
 	for l.head < len(l.queue) {
 		f := l.pop()
-		l.counts.add(classReleased)
+		l.counts.add(ResultReleased)
 		l.recycle(f)
 	}
 	all := l.actives()

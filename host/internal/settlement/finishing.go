@@ -172,36 +172,36 @@ func (l *Lane) quiet() bool {
 
 // class is the count that the delivery ends in, and whether a message is lost
 // that did not end in a line about it.
-func (s *settlement) class() (k class, lost bool) {
+func (s *settlement) class() (k Result, lost bool) {
 	dead := s.did&didDead != 0
 	switch {
 	case s.did&didPublish != 0 && dead:
-		return classDeadLettered, false
+		return ResultDeadLettered, false
 	case s.did&didPublish != 0:
-		return classRetried, false
+		return ResultRetried, false
 	case s.did&didPark != 0:
-		return classParked, false
+		return ResultParked, false
 	case s.did&didLose != 0:
-		return classDropped, true
+		return ResultDropped, true
 	case s.did&didStale != 0, s.c.Void == core.VoidReturns:
-		return classStale, false
+		return ResultStale, false
 	case s.did&didCut != 0:
 		return s.cutClass()
 	case s.did&didRequeue != 0:
-		return classRetried, false
+		return ResultRetried, false
 	}
 	return s.plainClass(), false
 }
 
 // cutClass is the count of a plan that a stop cut.
-func (s *settlement) cutClass() (class, bool) {
+func (s *settlement) cutClass() (Result, bool) {
 	switch {
 	case s.stored != "":
-		return classParked, false
+		return ResultParked, false
 	case s.lossy():
-		return classDropped, true
+		return ResultDropped, true
 	default:
-		return classReleased, false
+		return ResultReleased, false
 	}
 }
 
@@ -214,20 +214,20 @@ func (s *settlement) lossy() bool {
 }
 
 // plainClass is the count of a plan without a copy that was carried out.
-func (s *settlement) plainClass() class {
+func (s *settlement) plainClass() Result {
 	settled := s.did&didSettle != 0 || s.c.Void == core.VoidGone
 	returns := s.c.Source.Unsettled != core.UnsettledLost
 	switch k := s.c.Outcome.Kind; {
 	case s.plan.Notes&core.NoteOverCap != 0 && settled:
-		return classDropped
+		return ResultDropped
 	case !settled, k == core.OutcomeLeave, k == core.OutcomeFailFast:
-		return classReleased
+		return ResultReleased
 	case k == core.OutcomeAck:
-		return classAcked
+		return ResultAcked
 	case s.released && returns:
-		return classReleased
+		return ResultReleased
 	default:
-		return classDropped
+		return ResultDropped
 	}
 }
 

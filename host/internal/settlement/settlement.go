@@ -31,6 +31,9 @@ type Delivery struct {
 	Published   time.Time // zero = unknown
 	Received    time.Time
 	Undecodable *core.Fault // the transport itself could not read it
+	Unkeyed     error       // LaneOptions.Key failed: what the handler is told in place of a run
+	Snoozes     int         // how often Said.Snooze has put it off
+	Value       any         // what Batch.Open made of it, for Batch.Handle
 }
 
 // Said is what a handler said.
@@ -41,6 +44,10 @@ type Said struct {
 	Thrown  string // by a panic, for the log; "" = Err says it
 	// Forward, when set, must be published before the outcome holds.
 	Forward *Forward
+	// Snooze says that the delivery stays as it is for Outcome.After and is
+	// handled again then, uncounted. Outcome, a retry later, holds where the
+	// lane's bounds or the source's hold do not allow it.
+	Snooze bool
 }
 
 // Forward is a publish that an outcome depends on. It is handed to its outbox
@@ -57,6 +64,44 @@ type Forward struct {
 	// that says neither counts as confirmed on sources without acks, and as not
 	// confirmed on others.
 	Failed func(d *Delivery, err error) Said
+}
+
+// Batch handles several deliveries in one call.
+type Batch struct {
+	Max  int           // deliveries a call; 1 or more
+	Wait time.Duration // from a batch's first delivery on until it is handled, full or not
+	// Open decodes one delivery, keeps what it made in d.Value, and reports true;
+	// false says that said holds and that the delivery is no part of a batch. It
+	// never panics.
+	Open func(ctx context.Context, d *Delivery) (said Said, ok bool)
+	// Handle fills said, which has one entry for each of ds. It returns how many
+	// outcomes the user's function gave, -1 where it gave no list at all; a number
+	// that is not len(ds) is told (L-LEN). It never panics.
+	Handle func(ctx context.Context, ds []*Delivery, said []Said) (outcomes int)
+	// Exited is LaneOptions.Exited of a batch.
+	Exited func(ctx context.Context, ds []*Delivery, said []Said)
+}
+
+// Circuit describes a lane's circuit breaker. It opens when at least Share of
+// the last Of outcomes were failures, and pauses intake for Pause, doubled each
+// time that the probes after it fail, at most Longest. Probes are handled one
+// by one; Probes of them in a row without a failure close it.
+type Circuit struct {
+	Share   float64 // above 0, at most 1
+	Of      int
+	Pause   time.Duration
+	Longest time.Duration
+	Probes  int
+}
+
+// Finished is a delivery whose settlement is over.
+type Finished struct {
+	Delivery Delivery      // without Message, Scope, Identity and Value unless Message was kept
+	Said     Said          // without Publishes
+	Plan     *core.Plan    // valid for the call
+	Result   Result        // what became of it
+	Lost     bool          // it is lost; its line was written
+	Took     time.Duration // from its arrival to the end of its settlement
 }
 
 // Handler decodes and runs one delivery. It never panics: what the user's code
@@ -120,6 +165,32 @@ type LaneOptions struct {
 	Dead      core.Route
 	// Cause turns D7's headers on for dead letters.
 	Causes bool
+
+	// Batch, when set, handles deliveries instead of Handle.
+	Batch *Batch
+	// Workers is how many deliveries, or batches, are handled at a time; 0 = 1.
+	Workers int
+	// Key, when set, gives the key within which deliveries are begun one after
+	// the other in the order they came; "" = none. It is called by the stream's
+	// reader. Without it several workers begin deliveries in order and end them
+	// in any.
+	Key func(m *core.Message) (string, error)
+	// Pace is asked before a delivery is begun. 0 allows it and counts it, else it
+	// is how long until it is worth to ask again.
+	Pace func(now time.Time) time.Duration
+	// Circuit, when set, pauses intake while too many deliveries fail.
+	Circuit *Circuit
+	// Paused lets the lane begin without credit; see Pause and Resume.
+	Paused bool
+	// SnoozeLimit and SnoozeTotal bound how often and how long one delivery is put
+	// off by Said.Snooze.
+	SnoozeLimit int
+	SnoozeTotal time.Duration
+	// Finished, when set, is called once for each delivery that was begun, when
+	// its settlement is over. It must not block.
+	Finished func(f *Finished)
+	// Keep says of a plan whether Finished gets a clone of the message; nil = no.
+	Keep func(p *core.Plan) bool
 
 	NoFloor bool          // Floor(0)
 	Floor   time.Duration // what D17's floor grows to; 0 = 1 s

@@ -142,9 +142,9 @@ func (l *Lane) skip(f *flight) bool {
 	v := f.state()
 	switch {
 	case v == core.VoidReturns:
-		l.counts.add(classStale)
+		l.counts.add(ResultStale)
 	case l.stopping && v == core.VoidLive && f.letGo() == core.VoidReturns:
-		l.counts.add(classReleased)
+		l.counts.add(ResultReleased)
 		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
 	default:
 		return false
@@ -158,7 +158,7 @@ func (l *Lane) skip(f *flight) bool {
 func (l *Lane) unhandled(f *flight) {
 	l.parting.Unhandled++
 	l.parting.name(f)
-	l.counts.add(classReleased)
+	l.counts.add(ResultReleased)
 	if f.state() == core.VoidLive {
 		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
 	}
