@@ -84,6 +84,9 @@ func (h *Host) Endpoint(name string, p Plugin, settings any) *Endpoint {
 		})
 		return e
 	}
+	if replace := h.options.plugins; replace != nil {
+		e.plugin, e.settings = replace(name, p, settings)
+	}
 	h.byName[name] = e
 	h.endpoints = append(h.endpoints, e)
 	return e

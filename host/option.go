@@ -35,6 +35,7 @@ type options struct {
 	missed        int
 	startLimit    time.Duration
 	connectLimit  time.Duration
+	plugins       func(endpoint string, p Plugin, settings any) (Plugin, any)
 }
 
 // defaultConnectLimit bounds one try to connect an endpoint and to open its
@@ -157,6 +158,21 @@ func WithConnectLimit(d time.Duration) Option {
 	return Option{"WithConnectLimit", caller(), func(o *options) *complaint {
 		o.connectLimit = d
 		return atLeast(d, 1)
+	}}
+}
+
+// WithPlugins is made for tests: replace is called for each endpoint that is
+// attached, with what [Host.Endpoint] was given, and what it returns stands in
+// its place. A service whose own wiring takes options is so run on a transport
+// in memory, unchanged; package hosttest has one. What the endpoint was given
+// is checked no further than its Plugin's Name.
+func WithPlugins(replace func(endpoint string, p Plugin, settings any) (Plugin, any)) Option {
+	return Option{"WithPlugins", caller(), func(o *options) *complaint {
+		o.plugins = replace
+		if replace == nil {
+			return &complaint{"is nil", "give a function, or leave the option out"}
+		}
+		return nil
 	}}
 }
 
