@@ -50,13 +50,13 @@ func (s *subscribed) route() bool {
 		MaxAttempts: rules.maxAttempts,
 		DeadLetter:  !rules.deadLetter.IsZero(),
 		RetryTo:     rules.redirects(),
-		Backoff:     rules.first > 0,
+		Backoff:     rules.backoff.given(),
 	}
 	s.declared = core.Declared{
 		Cap:            capped,
 		RetryTo:        rules.redirects(),
 		DeadLetter:     s.policy.DeadLetter,
-		LongestBackoff: rules.max,
+		LongestBackoff: rules.backoff.longest,
 		Floor:          floor,
 		Journal:        s.on.run.opts.journal != nil,
 	}

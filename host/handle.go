@@ -173,9 +173,9 @@ func (r *runner[T]) exited(ctx context.Context, d *settlement.Delivery) settleme
 
 // backedOff turns a plain retry under a Backoff into a retry later.
 func (r *runner[T]) backedOff(d *settlement.Delivery, said settlement.Said) settlement.Said {
-	if r.rules.first > 0 && said.Outcome.Kind == core.OutcomeRetry {
+	if r.rules.backoff.given() && said.Outcome.Kind == core.OutcomeRetry {
 		said.Outcome.Kind = core.OutcomeRetryAfter
-		said.Outcome.After = jittered(backoffDelay(r.rules.first, r.rules.max, d.Number))
+		said.Outcome.After = r.rules.backoff.draw(d.Number)
 	}
 	return said
 }

@@ -29,7 +29,7 @@ type ruleSet struct {
 	causes      bool
 	retryTo     core.Destination
 	retryFunc   func(core.Message, uint64) (core.Destination, error)
-	first, max  time.Duration // of the backoff
+	backoff     Schedule
 	floor       time.Duration
 	noFloor     bool
 	timeout     time.Duration
@@ -134,22 +134,6 @@ func RetryToFunc(f func(m core.Message, attempt uint64) (core.Destination, error
 		if f == nil {
 			return &complaint{"has no function", "give one, or leave the rule out"}
 		}
-		return nil
-	}}
-}
-
-// Backoff turns a plain retry into a retry later: after first for the first
-// attempt, twice as long for each further one, at most longest. Jitter takes up
-// to half of each delay away.
-func Backoff(first, longest time.Duration) Rule {
-	return Rule{"Backoff", caller(), func(s *ruleSet) *complaint {
-		if first <= 0 || longest < first {
-			return &complaint{
-				fmt.Sprintf("from %v to %v is no range of delays", first, longest),
-				"the first delay must be above 0 and the longest not below it",
-			}
-		}
-		s.first, s.max = first, longest
 		return nil
 	}}
 }

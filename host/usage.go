@@ -88,7 +88,7 @@ func (s *subscribed) registration() *transportpb.Registration {
 		Attempts:   rules.maxAttempts,
 		DeadLetter: s.asSeen(rules.deadLetter),
 		RetryTo:    s.asSeen(rules.retryTo),
-		Backoff:    int64(rules.max),
+		Backoff:    int64(rules.backoff.longest),
 		Decoded:    s.sub.handled.decoded,
 	}
 }

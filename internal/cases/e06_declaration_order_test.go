@@ -49,7 +49,7 @@ func TestE06RulesInEveryOrder(t *testing.T) {
 	runs := newTally()
 	for i, r := range all {
 		// The third rule declares the delay, or something without effect here.
-		third, outcome := host.Backoff(delay, delay), host.Retry(nil)
+		third, outcome := host.Backoff(host.Constant(delay).Jitter(0.5)), host.Retry(nil)
 		if r.least == delay {
 			third, outcome = host.Timeout(time.Minute), host.RetryAfter(delay, nil)
 		}

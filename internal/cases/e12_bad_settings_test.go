@@ -42,9 +42,9 @@ func TestE12BadSettings(t *testing.T) {
 		"cap 0":    {rules(handle, host.MaxAttempts(0)), []string{"orders: MaxAttempts"}},
 		"cap 2^31": {rules(handle, host.MaxAttempts(math.MaxInt32+1)), []string{"orders: MaxAttempts"}},
 		"backoff 0": {
-			rules(handle, host.Backoff(0, 0)), []string{"orders: Backoff"},
+			rules(handle, host.Backoff(host.Constant(0))), []string{"orders: Backoff"},
 		},
-		"backoff -5s": {rules(handle, host.Backoff(-5*time.Second, time.Second)), []string{"orders: Backoff"}},
+		"backoff -5s": {rules(handle, host.Backoff(host.Exponential(-5*time.Second, time.Second))), []string{"orders: Backoff"}},
 		"undecodable after -5s is at once": {
 			rules(handle, host.OnUndecodable(host.AsRetryAfter(-5*time.Second))), nil,
 		},

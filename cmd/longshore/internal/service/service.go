@@ -146,7 +146,7 @@ func rules(s *config.Subscription) []host.Rule {
 		rs = append(rs, host.DeadLetterTo(core.Destination{Endpoint: d.To, Name: d.Name}, opts...))
 	}
 	if s.Backoff != nil {
-		rs = append(rs, host.Backoff(time.Duration(s.Backoff.First), time.Duration(s.Backoff.Max)))
+		rs = append(rs, host.Backoff(host.Exponential(time.Duration(s.Backoff.First), time.Duration(s.Backoff.Max))))
 	}
 	if s.Floor != nil {
 		rs = append(rs, host.Floor(time.Duration(*s.Floor)))
