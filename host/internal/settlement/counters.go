@@ -2,10 +2,16 @@
 
 package settlement
 
-import "github.com/longshore-go/longshore/core"
+import (
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
+)
 
 // State is what a lane is at.
 type State struct {
+	Since      time.Time // when any but InWork and Position changed last
 	Attached   bool
 	Generation uint64
 	Ended      bool        // the subscription has ended, see Fault
@@ -32,6 +38,27 @@ type Counters struct {
 	Lost    uint64 // L-LOST and L-ABND, beside the above
 	Failed  uint64 // verdicts that failed or came too late, beside the above
 	Reports uint64 // errors bound to no delivery (L-STREAM)
+}
+
+// Published counts an outbox's publishes by their receipts. What was taken back
+// before it was sent is in none.
+type Published struct {
+	Confirmed uint64
+	Refused   uint64 // by the transport, or because the endpoint was down
+	Unknown   uint64 // it may have been sent
+	Missing   uint64 // receipts now, of what waits to be sent as well
+}
+
+// add counts a receipt.
+func (p *Published) add(s frame.ReceiptStatus) {
+	switch s {
+	case frame.ReceiptConfirmed:
+		p.Confirmed++
+	case frame.ReceiptRefused:
+		p.Refused++
+	default:
+		p.Unknown++
+	}
 }
 
 // inWork is what is received and in no other count.

@@ -107,8 +107,8 @@ func (g *generation) catchUp() {
 	l := g.l
 	l.mu.Lock()
 	lost := g.lost
-	if !lost {
-		l.caughtUp = true
+	if !lost && !l.caughtUp {
+		l.caughtUp, l.turned = true, time.Now()
 	}
 	l.mu.Unlock()
 	if !lost {
@@ -182,7 +182,9 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 	}
 	l.queue = append(l.queue, f)
 	l.counts.Received++
-	l.caughtUp = false
+	if l.caughtUp {
+		l.caughtUp, l.turned = false, now
+	}
 	return nil
 }
 
@@ -252,7 +254,7 @@ func (g *generation) end(e *transportpb.Ended) {
 	g.ended = true
 	if l.now == g {
 		l.ended, l.endFault = true, f
-		l.caughtUp = false
+		l.caughtUp, l.turned = false, time.Now()
 	}
 	g.settled()
 	l.mu.Unlock()

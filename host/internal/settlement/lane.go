@@ -74,6 +74,7 @@ type Lane struct {
 	ended    bool
 	endFault *core.Fault
 	caughtUp bool
+	turned   time.Time     // State.Since
 	position []byte        // of the newest delivery
 	holds    alarm         // to prolong the holds of what is queued or with its handler
 	holdsAt  time.Time     // when it rings; zero = it is not set
@@ -102,6 +103,7 @@ func newLane(o LaneOptions) *Lane {
 		log:     o.Logger.With("endpoint", o.Endpoint, "subscription", o.Subscription),
 		floors:  newFloors(o.Floor),
 		unique:  rand.Text(),
+		turned:  time.Now(),
 		work:    make(chan struct{}, 1),
 		closing: make(chan struct{}),
 	}
@@ -129,7 +131,7 @@ func (l *Lane) Attach(a Attachment) {
 		return
 	}
 	l.now = g
-	l.ended, l.endFault, l.caughtUp = false, nil, false
+	l.ended, l.endFault, l.caughtUp, l.turned = false, nil, false, time.Now()
 	if l.granted {
 		g.grant()
 	}
@@ -188,7 +190,7 @@ func (l *Lane) window(profiles []core.Capabilities) frame.Credit {
 func (l *Lane) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := State{Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp, InWork: l.counts.inWork(), Position: string(l.position)}
+	s := State{Since: l.turned, Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp, InWork: l.counts.inWork(), Position: string(l.position)}
 	if l.now != nil {
 		s.Attached, s.Generation = true, l.now.a.Number
 	}

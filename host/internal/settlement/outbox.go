@@ -43,6 +43,7 @@ type Outbox struct {
 	copies  queue
 	apps    queue
 	used    room // sent, or about to be, without a receipt
+	counts  Published
 	missing int  // publishes that are not answered
 	idle    chan struct{}
 }
@@ -110,6 +111,9 @@ func NewOutbox(o OutboxOptions) *Outbox {
 func (b *Outbox) hand(p *publish) {
 	p.size = int64(frame.Weight(&p.out.Message))
 	if f := p.out.Check(); f != nil {
+		b.mu.Lock()
+		b.counts.Refused++
+		b.mu.Unlock()
 		p.to.receive(p.token, frame.Receipt{Status: frame.ReceiptRefused, Fault: f})
 		return
 	}
@@ -121,6 +125,7 @@ func (b *Outbox) hand(p *publish) {
 	if b.closed || (b.now == nil && !p.copy) {
 		closed := b.closed
 		p.stage = stageDone
+		b.counts.Refused++
 		b.mu.Unlock()
 		p.to.receive(p.token, b.refused(closed))
 		return
@@ -300,6 +305,7 @@ func (b *Outbox) Close() {
 	for p := b.copies.first; p != nil; p = b.copies.first {
 		b.copies.remove(p)
 		b.answered(p)
+		b.counts.Refused++
 		left = append(left, p)
 	}
 	b.mu.Unlock()
@@ -315,6 +321,15 @@ func (b *Outbox) Missing() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.missing
+}
+
+// Counts returns what the publishes came to so far.
+func (b *Outbox) Counts() Published {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.counts
+	c.Missing = uint64(max(b.missing, 0))
+	return c
 }
 
 // Attached reports whether a generation is attached.

@@ -133,6 +133,7 @@ func (g *publishing) sentOff(batch []*publish, failed bool, done []answer) []ans
 	for i := range done {
 		b.leave(done[i].p)
 		b.answered(done[i].p)
+		b.counts.add(done[i].r.Status)
 	}
 	b.admit()
 	b.mu.Unlock()
@@ -203,6 +204,7 @@ func (g *publishing) receipts(rs []frame.Receipt, done []answer) ([]answer, erro
 		}
 		g.b.leave(p)
 		g.b.answered(p)
+		g.b.counts.add(rs[i].Status)
 		done = append(done, answer{p, rs[i]})
 	}
 	g.b.admit()
@@ -267,6 +269,8 @@ func (b *Outbox) lose(g *publishing, cause error) {
 		b.answered(p)
 		refused = append(refused, p)
 	}
+	b.counts.Unknown += uint64(len(unknown))
+	b.counts.Refused += uint64(len(refused))
 	closed := b.closed
 	b.mu.Unlock()
 	signal(g.wake)

@@ -3,6 +3,8 @@
 package settlement
 
 import (
+	"time"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
 )
@@ -19,8 +21,8 @@ func (g *generation) grant() {
 // decide queues a verdict. A verdict like the last one queued, about the next
 // delivery, joins its run. l.mu is held.
 func (g *generation) decide(r frame.VerdictRun) {
-	if r.Kind == core.VerdictRequeue {
-		g.l.caughtUp = false // it comes back
+	if r.Kind == core.VerdictRequeue && g.l.caughtUp {
+		g.l.caughtUp, g.l.turned = false, time.Now() // it comes back
 	}
 	if r.Kind != core.VerdictExtend { // of which a delivery has a few at most
 		g.unread += r.Count

@@ -4,6 +4,7 @@ package settlement
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
@@ -193,6 +194,9 @@ func (g *generation) lose(cause error) {
 			// Verdicts may have been on their way: what they were about returns, and
 			// the next generation has to read it.
 			l.ended, l.endFault = false, nil
+		}
+		if !l.ended {
+			l.turned = time.Now()
 		}
 	}
 	for id, f := range g.wanted {
