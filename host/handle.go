@@ -150,7 +150,7 @@ func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Sa
 	}
 	said.Outcome.Kind = core.OutcomeAck
 	if !r.rules.forward.IsZero() {
-		said.Forward = r.forward(m)
+		said.Publishes, said.Failed = r.forward(m), r.forwardFailed
 	}
 	return said
 }
@@ -181,7 +181,7 @@ func (r *runner[T]) backedOff(d *settlement.Delivery, said settlement.Said) sett
 }
 
 // forward is the publish of the rule Forward.
-func (r *runner[T]) forward(m *Message[T]) *settlement.Forward {
+func (r *runner[T]) forward(m *Message[T]) []settlement.Publish {
 	to := r.rules.forward
 	if to.Endpoint == "" {
 		to.Endpoint = r.own
@@ -190,17 +190,18 @@ func (r *runner[T]) forward(m *Message[T]) *settlement.Forward {
 	if m.forwards {
 		out.Payload = m.replaced
 	}
-	return &settlement.Forward{
-		To:      to,
-		Message: out,
-		Purpose: uint8(transportpb.Purpose_PURPOSE_APPLICATION),
-		Failed: func(d *settlement.Delivery, err error) settlement.Said {
-			return r.backedOff(d, settlement.Said{
-				Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError},
-				Err:     fmt.Errorf("forward: %w", err),
-			})
-		},
-	}
+	return []settlement.Publish{{
+		To: to, Message: out, Purpose: uint8(transportpb.Purpose_PURPOSE_APPLICATION),
+	}}
+}
+
+// forwardFailed is what it means that the publish of the rule Forward was not
+// confirmed.
+func (r *runner[T]) forwardFailed(d *settlement.Delivery, err error) settlement.Said {
+	return r.backedOff(d, settlement.Said{
+		Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError},
+		Err:     fmt.Errorf("forward: %w", err),
+	})
 }
 
 // The headers of the runtime's own, which a forwarded message leaves behind.

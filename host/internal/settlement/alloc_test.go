@@ -164,7 +164,7 @@ func (s *quickPublish) Recv(rs []frame.Receipt) ([]frame.Receipt, error) {
 	}
 }
 
-func BenchmarkForward(b *testing.B) {
+func BenchmarkSend(b *testing.B) {
 	q := newQuick(b, kindA, 512)
 	ctx, cancel := context.WithCancel(context.Background())
 	box := NewOutbox(OutboxOptions{Endpoint: "in", Logger: slog.New(slog.DiscardHandler)})
@@ -173,8 +173,8 @@ func BenchmarkForward(b *testing.B) {
 	q.lane.o.Outboxes = func(string) *Outbox { return box }
 	q.lane.o.Handle = func(_ context.Context, d *Delivery) Said {
 		return Said{
-			Outcome: core.Outcome{Kind: core.OutcomeAck},
-			Forward: &Forward{To: core.Destination{Endpoint: "in", Name: "next"}, Message: d.Message},
+			Outcome:   core.Outcome{Kind: core.OutcomeAck},
+			Publishes: []Publish{{To: core.Destination{Endpoint: "in", Name: "next"}, Message: d.Message}},
 		}
 	}
 	b.ReportAllocs()

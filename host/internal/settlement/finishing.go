@@ -28,7 +28,7 @@ func (s *settlement) leave() {
 			s.wait.extendAt = f.received.Add(f.prolong)
 		}
 	}
-	if s.said.Forward == nil {
+	if len(s.said.Publishes) == 0 {
 		s.drop()
 	}
 }
@@ -41,7 +41,7 @@ func (s *settlement) drop() {
 	}
 	f.unframe()
 	s.d.Message, s.d.Scope, s.d.Identity, s.d.Position, s.d.Undecodable = core.Message{}, "", nil, nil, nil
-	s.said.Forward = nil
+	s.said.Publishes, s.said.Failed = nil, nil
 }
 
 // unborrow gives the frame back where s has left the worker with it.
@@ -89,7 +89,7 @@ func (s *settlement) finish() bool {
 	if s.row != "" && s.forgetOwn() {
 		return false
 	}
-	if s.l.o.Observe != nil && s.said.Forward == nil { // a forward that was cut has no plan yet
+	if s.l.o.Observe != nil && len(s.said.Publishes) == 0 { // where those were cut there is no plan
 		s.l.o.Observe(&s.c, &s.plan, s.trace)
 	}
 	l := s.l

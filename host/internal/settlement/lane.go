@@ -44,7 +44,7 @@ type Lane struct {
 	log    *slog.Logger
 	once   [core.OutcomeFailFast + 1]onceLine // L-UNS of ack, drop and the like, by outcome
 	uns    limitedLine                        // L-UNS of plain retries and of verdicts that failed
-	unsure limitedLine                        // L-COPY of forwards that are counted as sent
+	unsure limitedLine                        // L-COPY of handlers' publishes that are counted as sent
 	floors *floors
 	unique string // of this lane, in this process
 

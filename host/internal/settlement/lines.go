@@ -4,6 +4,7 @@ package settlement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -68,7 +69,7 @@ func (s *settlement) words() (string, []any) {
 	case core.LogFailFast:
 		return "failing fast, the service stops", append(attempt, "error", s.said.Err)
 	case core.LogReply:
-		return "reply could not be published", append(attempt, "error", s.said.Err)
+		return "reply could not be published", append(attempt, s.reply()...)
 	case core.LogCapDead:
 		return "attempts used up, going to the dead letter", append(attempt, "dead_letter", s.c.Dead.To.String())
 	case core.LogCapReject:
@@ -92,6 +93,15 @@ func (s *settlement) words() (string, []any) {
 	default:
 		return s.step.Code.String(), attempt
 	}
+}
+
+// reply says which reply was not published, and why.
+func (s *settlement) reply() []any {
+	attrs := []any{"error", s.said.Err}
+	if e := new(PublishError); errors.As(s.said.Err, &e) {
+		attrs = []any{"reply", e.To.String(), "reply_type", e.Type, "error", s.said.Err}
+	}
+	return attrs
 }
 
 // thrown is what a handler has thrown.

@@ -222,13 +222,13 @@ func TestUnansweredVerdicts(t *testing.T) {
 	})
 }
 
-// A stop that cuts a forward has no plan to show for it.
-func TestStopCutsAForward(t *testing.T) {
+// A stop that cuts the publishes of a handler has no plan to show for it.
+func TestStopCutsASend(t *testing.T) {
 	for name, caps := range map[string]core.Capabilities{"A": kindA, "U": kindU} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var failures []error
-				b := newBench(t, caps, forwards(&failures), func(s *setup) {
+				b := newBench(t, caps, sending(&failures), func(s *setup) {
 					s.plugin = func(p *plugin) { p.receipt = none }
 				})
 				synctest.Wait()

@@ -141,6 +141,21 @@ func (b *Outbox) hand(p *publish) {
 	b.mu.Unlock()
 }
 
+// unready says why an application's publish would be refused now, nil = it
+// would not.
+func (b *Outbox) unready() *core.Fault {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return b.over
+	case b.now == nil:
+		return b.down
+	default:
+		return nil
+	}
+}
+
 // take gives p up. It reports whether p was not sent; its receiver gets no
 // receipt then. A publish that is sent is left alone.
 func (b *Outbox) take(p *publish) bool {

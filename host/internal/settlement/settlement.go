@@ -42,28 +42,35 @@ type Said struct {
 	Err     error  // the cause, for the log and the dead letter
 	Stack   string // of a panic
 	Thrown  string // by a panic, for the log; "" = Err says it
-	// Forward, when set, must be published before the outcome holds.
-	Forward *Forward
+	// Publishes are confirmed before Outcome holds. All of them are looked at
+	// before any leaves: where one is too large, not text where it has to be, or
+	// its endpoint is down or not attached, none does. They are handed over in
+	// order before the lane's next delivery starts, each is tried once, and their
+	// receipts are awaited off the worker, until the lane's PublishLimit.
+	Publishes []Publish
+	// Failed says what holds instead where one of Publishes was not confirmed; the
+	// others stay sent. err is the *PublishError of the first. A receipt that says
+	// neither counts as confirmed on sources without acks, and as not confirmed on
+	// others. nil is a retry, with CauseReplyFailed where a reply failed.
+	Failed func(d *Delivery, err error) Said
 	// Snooze says that the delivery stays as it is for Outcome.After and is
 	// handled again then, uncounted. Outcome, a retry later, holds where the
 	// lane's bounds or the source's hold do not allow it.
 	Snooze bool
 }
 
-// Forward is a publish that an outcome depends on. It is handed to its outbox
-// before the lane's next delivery starts and its receipt is awaited off the
-// worker. It is tried once. The message may borrow from the delivery, which
-// stays valid until Failed was called or the receipt is in.
-type Forward struct {
-	To      core.Destination
-	Message core.Message
-	Purpose uint8  // transportpb.Purpose
-	Carry   []byte // of the delivery, for replies; nil = none
-	Options []byte
-	// Failed says what is decided when the publish was not confirmed. A receipt
-	// that says neither counts as confirmed on sources without acks, and as not
-	// confirmed on others.
-	Failed func(d *Delivery, err error) Said
+// Publish is a publish that an outcome depends on. The message may borrow from
+// the delivery, which stays valid until Failed has returned or every receipt is
+// in.
+type Publish struct {
+	To           core.Destination
+	Message      core.Message
+	Purpose      uint8  // transportpb.Purpose
+	Type         string // of the value, for the log
+	WithCarry    bool   // the delivery's carry goes with it
+	Options      []byte
+	DedupID      string
+	DeliverAfter time.Duration
 }
 
 // Batch handles several deliveries in one call.

@@ -192,8 +192,8 @@ func (s *settlement) unsay() {
 
 // goOn goes on with what the handler has said, as begin.
 func (s *settlement) goOn() bool {
-	if s.said.Forward != nil {
-		s.forward()
+	if len(s.said.Publishes) > 0 {
+		s.send()
 		return true
 	}
 	return !s.decide()

@@ -90,12 +90,7 @@ func (s *settlement) try() (core.Result, bool) {
 
 // receive takes the receipt of a publish; late ones find another token.
 func (s *settlement) receive(token uint64, r frame.Receipt) {
-	k, ok := s.claim(token)
-	switch {
-	case !ok:
-	case k == waitForward:
-		s.forwarded(r)
-	default:
+	if _, ok := s.claim(token); ok {
 		s.receipt(r)
 	}
 }

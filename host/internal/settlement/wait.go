@@ -25,8 +25,9 @@ type wait struct {
 	due      time.Time // zero = the clock does not end it
 	extendAt time.Time // of the next EXTEND; zero = none
 	extendBy time.Duration
-	box      *Outbox // of waitReceipt and waitForward
+	box      *Outbox // of waitReceipt
 	p        *publish
+	sends    *sends // of waitSends
 }
 
 // waitKind is the kind of news that a settlement waits for.
@@ -34,7 +35,7 @@ type waitKind uint8
 
 const (
 	waitNone    waitKind = iota
-	waitForward          // the receipt of the handler's own publish
+	waitSends            // the receipts of what the handler publishes
 	waitReceipt          // the receipt of a copy
 	waitAgain            // the next try of a copy
 	waitHold             // the end of a hold
@@ -94,7 +95,7 @@ func (s *settlement) end() waitKind {
 	w := &s.wait
 	k := w.kind
 	w.kind = waitNone
-	w.box, w.p = nil, nil
+	w.box, w.p, w.sends = nil, nil, nil
 	if w.armed {
 		w.armed = false
 		s.l.o.Waiting.clock.unset(&w.alarm)
@@ -131,7 +132,7 @@ func (s *settlement) ring() {
 		return
 	}
 	w.armed = false // it has rung
-	box, p := w.box, w.p
+	box, p, sends := w.box, w.p, w.sends
 	k := s.end()
 	w.mu.Unlock()
 	switch k {
@@ -141,8 +142,9 @@ func (s *settlement) ring() {
 		s.next()
 	case waitReceipt:
 		s.overdue(box.take(p))
-	case waitForward:
-		s.forwarded(overdueReceipt(box.take(p)))
+	case waitSends:
+		sends.giveUp()
+		s.sent(sends)
 	case waitLater:
 		s.begun()
 	default:

@@ -95,8 +95,8 @@ func (w *Waiting) stops() bool {
 func (s *settlement) cut(life uint64, which cutting) {
 	sent := false
 	k, ok := s.claimIf(life, func(k waitKind) bool {
-		if k == waitForward && which == cutAll {
-			sent = !s.wait.box.take(s.wait.p)
+		if k == waitSends && which == cutAll {
+			sent = s.wait.sends.giveUp()
 		}
 		if k == waitReceipt {
 			return s.cuttable(which) && s.wait.box.take(s.wait.p) || which == cutAll
@@ -107,7 +107,7 @@ func (s *settlement) cut(life uint64, which cutting) {
 	case !ok:
 	case s.over:
 		s.finish()
-	case k == waitForward: // there is no plan yet
+	case k == waitSends: // there is no plan yet
 		s.did |= didCut
 		if sent {
 			s.forfeit()

@@ -15,26 +15,26 @@ import (
 	"github.com/longshore-go/longshore/internal/frame"
 )
 
-// forwards publishes each message and acks with it; a failure is a retry.
-func forwards(failures *[]error) func(*Delivery) Said {
+// sending publishes each message and acks with it; a failure is a retry.
+func sending(failures *[]error) func(*Delivery) Said {
 	return func(d *Delivery) Said {
 		return Said{
 			Outcome: core.Outcome{Kind: core.OutcomeAck},
-			Forward: &Forward{
+			Publishes: []Publish{{
 				To:      core.Destination{Endpoint: "in", Name: "next"},
 				Message: core.Message{Payload: d.Message.Payload},
-				Failed: func(d *Delivery, err error) Said {
-					*failures = append(*failures, fmt.Errorf("%s: %w", d.Message.Payload, err))
-					return Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}, Err: err}
-				},
+			}},
+			Failed: func(d *Delivery, err error) Said {
+				*failures = append(*failures, fmt.Errorf("%s: %w", d.Message.Payload, err))
+				return Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}, Err: err}
 			},
 		}
 	}
 }
 
-// A forward is handed over before the next delivery starts, awaited off the
+// A publish of a handler is handed over before the next delivery starts, awaited off the
 // worker, and the outcome holds once it is confirmed.
-func TestForward(t *testing.T) {
+func TestSend(t *testing.T) {
 	gone := frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Code: core.FaultDenied, Message: "no rights"}}
 	tests := map[string]struct {
 		caps    core.Capabilities
@@ -51,7 +51,7 @@ func TestForward(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var failures []error
-				b := newBench(t, tt.caps, forwards(&failures), func(s *setup) {
+				b := newBench(t, tt.caps, sending(&failures), func(s *setup) {
 					s.o.Policy.MaxAttempts = 3
 					s.plugin = func(p *plugin) {
 						p.receipt = func(o *frame.Outgoing, _ int) (frame.Receipt, bool) {
@@ -85,10 +85,10 @@ func TestForward(t *testing.T) {
 	}
 }
 
-func TestForwardInOrderAndPipelined(t *testing.T) {
+func TestSendInOrderAndPipelined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []error
-		b := newBench(t, kindA, forwards(&failures), func(s *setup) {
+		b := newBench(t, kindA, sending(&failures), func(s *setup) {
 			s.plugin = func(p *plugin) { p.receipt = none }
 		})
 		synctest.Wait()
@@ -120,11 +120,11 @@ func TestForwardInOrderAndPipelined(t *testing.T) {
 	})
 }
 
-// A forward to an endpoint that is down fails at once; its retry waits.
-func TestForwardWhileDown(t *testing.T) {
+// A publish to an endpoint that is down fails at once; its retry waits.
+func TestSendWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []error
-		b := newBench(t, kindA, forwards(&failures), func(s *setup) { s.o.Policy.MaxAttempts = 3 })
+		b := newBench(t, kindA, sending(&failures), func(s *setup) { s.o.Policy.MaxAttempts = 3 })
 		synctest.Wait()
 		b.box.Detach(nil)
 		b.p.deliver(message("x"))
@@ -145,11 +145,11 @@ func TestForwardWhileDown(t *testing.T) {
 	})
 }
 
-// A forward without a receipt is given up at the publish limit.
-func TestForwardWithoutAReceipt(t *testing.T) {
+// A publish without a receipt is given up at the publish limit.
+func TestSendWithoutAReceipt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []error
-		b := newBench(t, kindC, forwards(&failures), func(s *setup) {
+		b := newBench(t, kindC, sending(&failures), func(s *setup) {
 			s.plugin = func(p *plugin) { p.receipt = none }
 		})
 		synctest.Wait()

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settlement
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/transportpb"
+)
+
+// sends are the publishes that one outcome depends on, from the first that is
+// handed over to the last receipt. Receipts that are late find its memory, and
+// no wait of its settlement.
+type sends struct {
+	s     *settlement
+	token uint64 // of the wait
+	boxes []*Outbox
+	ps    []publish
+
+	mu       sync.Mutex
+	missing  int
+	answered []bool
+	receipts []frame.Receipt
+
+	one struct { // the memory of what nearly always is one
+		box      [1]*Outbox
+		p        [1]publish
+		answered [1]bool
+		receipt  [1]frame.Receipt
+	}
+}
+
+// newSends returns the publishes of what s has said.
+func newSends(s *settlement) *sends {
+	d := &sends{s: s, missing: len(s.said.Publishes)}
+	if n := d.missing; n == 1 {
+		d.boxes, d.ps, d.answered, d.receipts = d.one.box[:], d.one.p[:], d.one.answered[:], d.one.receipt[:]
+	} else {
+		d.boxes, d.ps = make([]*Outbox, n), make([]publish, n)
+		d.answered, d.receipts = make([]bool, n), make([]frame.Receipt, n)
+	}
+	for i := range d.ps {
+		o, p := &s.said.Publishes[i], &d.ps[i]
+		p.to, p.token = d, uint64(i)
+		p.out = frame.Outgoing{
+			Message: o.Message, Purpose: o.Purpose, Options: o.Options,
+			DedupID: o.DedupID, DeliverAfter: o.DeliverAfter,
+		}
+		p.out.Message.Name = o.To.Name
+		if o.WithCarry {
+			p.out.Carry = s.f.item().Carry
+		}
+		d.boxes[i] = s.l.o.Outboxes(o.To.Endpoint)
+	}
+	return d
+}
+
+// check looks at all of them before any leaves. It reports false, with the
+// receipt of each that cannot leave, where there is one.
+func (d *sends) check() bool {
+	ok := true
+	for i, box := range d.boxes {
+		var f *core.Fault
+		if box == nil {
+			f = &core.Fault{
+				Code:    core.FaultNotFound,
+				Message: "endpoint " + d.s.said.Publishes[i].To.Endpoint + " is not attached",
+			}
+		} else if f = d.ps[i].out.Check(); f == nil {
+			f = box.unready()
+		}
+		if f != nil {
+			ok, d.answered[i] = false, true
+			d.receipts[i] = frame.Receipt{Status: frame.ReceiptRefused, Fault: f}
+		}
+	}
+	return ok
+}
+
+// hand gives them to their outboxes, in order. Once the last one is handed over
+// d's settlement may be over.
+func (d *sends) hand() {
+	for i := range d.ps {
+		d.boxes[i].hand(&d.ps[i])
+	}
+}
+
+// receive takes the receipt of one of them.
+func (d *sends) receive(i uint64, r frame.Receipt) {
+	d.mu.Lock()
+	last := false
+	if !d.answered[i] {
+		d.answered[i], d.receipts[i] = true, r
+		d.missing--
+		last = d.missing == 0
+	}
+	d.mu.Unlock()
+	if !last {
+		return
+	}
+	if _, ok := d.s.claim(d.token); ok {
+		d.s.sent(d)
+	}
+}
+
+// giveUp takes back what can be taken back. What has no receipt gets the one of
+// a publish that came too late. It reports whether any of those may have been
+// sent.
+func (d *sends) giveUp() (maybe bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.ps {
+		if d.answered[i] {
+			continue
+		}
+		unsent := d.boxes[i].take(&d.ps[i])
+		d.answered[i], d.receipts[i] = true, overdueReceipt(unsent)
+		maybe = maybe || !unsent
+	}
+	d.missing = 0
+	return maybe
+}
+
+// send hands over what the outcome depends on, all of it or nothing. The frame
+// stays borrowed until the receipts are in.
+func (s *settlement) send() {
+	s.leave()
+	d := newSends(s)
+	if !d.check() {
+		s.sent(d)
+		return
+	}
+	s.wait.mu.Lock()
+	s.wait.sends = d
+	d.token = s.start(waitSends, time.Now().Add(s.l.o.PublishLimit), nil, nil)
+	s.wait.mu.Unlock()
+	d.hand()
+}
+
+// sent decides with the receipts. One that says neither counts as confirmed
+// where nothing can be acked: a retry could only double. Without the plugin's own
+// receipt a transport in this process may still read what it was given.
+func (s *settlement) sent(d *sends) {
+	failed := -1
+	for i := range d.receipts {
+		r := &d.receipts[i]
+		if !d.answered[i] { // another one could not leave, so it did not
+			continue
+		}
+		if r.ID == 0 && r.Status != frame.ReceiptRefused {
+			s.forfeit()
+		}
+		switch {
+		case r.Status == frame.ReceiptConfirmed:
+		case r.Status != frame.ReceiptRefused && s.c.Source.Ack == core.AckNone:
+			s.l.unsure.hit("publish has no receipt that says whether it arrived, counted as sent",
+				"generation", s.generation, "delivery", s.id, "attempt", s.d.Number,
+				"destination", s.said.Publishes[i].To.String(), "error", faultText(r.Fault))
+		case failed < 0:
+			failed = i
+		}
+	}
+	if failed >= 0 {
+		s.unconfirmed(publishError(&s.said.Publishes[failed], d.receipts[failed]))
+	}
+	s.decide()
+}
+
+// unconfirmed takes over what is said where a publish was not confirmed.
+func (s *settlement) unconfirmed(err *PublishError) {
+	said := Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}, Err: err}
+	if err.Purpose == uint8(transportpb.Purpose_PURPOSE_REPLY) {
+		said.Outcome.Cause = core.CauseReplyFailed
+	}
+	if s.said.Failed != nil {
+		said = s.said.Failed(&s.d, err)
+	}
+	said.Publishes, said.Failed = nil, nil
+	s.said = said
+}
+
+// forfeit keeps the frame from being used again.
+func (s *settlement) forfeit() {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.f != nil {
+		s.f.forfeit = true
+	}
+}
+
+// PublishError says that a publish was not confirmed.
+type PublishError struct {
+	To        core.Destination
+	Purpose   uint8       // transportpb.Purpose
+	Type      string      // Publish.Type
+	MaybeSent bool        // the receipt says neither
+	Fault     *core.Fault // nil = no reason given
+}
+
+// Error names the destination and the reason.
+func (e *PublishError) Error() string {
+	what := "not sent"
+	if e.MaybeSent {
+		what = "perhaps sent"
+	}
+	if e.Fault == nil {
+		return fmt.Sprintf("publish to %s: %s", e.To, what)
+	}
+	return fmt.Sprintf("publish to %s: %s: %v", e.To, what, e.Fault)
+}
+
+// Unwrap returns the fault.
+func (e *PublishError) Unwrap() error {
+	if e.Fault == nil {
+		return nil
+	}
+	return e.Fault
+}
+
+func publishError(p *Publish, r frame.Receipt) *PublishError {
+	return &PublishError{
+		To: p.To, Purpose: p.Purpose, Type: p.Type,
+		MaybeSent: r.Status != frame.ReceiptRefused, Fault: r.Fault,
+	}
+}
