@@ -14,14 +14,14 @@ import (
 // ack of a raw handler at nothing.
 func TestRawHandlersDoNotAllocate(t *testing.T) {
 	for name, handle := range map[string]settlement.Handler{
-		"bytes": (&runner[[]byte]{handler: func(_ context.Context, m *Message[[]byte]) error {
+		"bytes": plain[[]byte](func(_ context.Context, m *Message[[]byte]) error {
 			_ = m.Value[0]
 			return nil
-		}}).handle,
-		"messages": (&runner[core.Message]{handler: func(_ context.Context, m *Message[core.Message]) error {
+		}).handle,
+		"messages": plain[core.Message](func(_ context.Context, m *Message[core.Message]) error {
 			_ = m.Value.Name
 			return nil
-		}}).handle,
+		}).handle,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &settlement.Delivery{Message: core.Message{
@@ -33,4 +33,11 @@ func TestRawHandlersDoNotAllocate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// plain is a runner without rules.
+func plain[T any](f Handler[T]) *runner[T] {
+	rules, _ := resolve(nil)
+	e := &Endpoint{name: "in"}
+	return &runner[T]{calls: calls{rules: &rules, from: &Subscription{endpoint: e, name: "orders"}}, handler: f}
 }

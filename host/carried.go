@@ -13,10 +13,10 @@ import (
 
 // uncarried complains of a T that no codec can read or write as a whole: it, or
 // something that it is made of, has no form in JSON. A T that fails for some
-// values is left to the codec.
-func uncarried[T any]() *complaint {
+// values is left to the codec, and every T to codecs that are not built in.
+func uncarried[T any](cs *codecs) *complaint {
 	var zero T
-	if _, ok := any(zero).(proto.Message); ok || isRaw[T]() {
+	if _, ok := any(zero).(proto.Message); ok || isRaw[T]() || !cs.empty() {
 		return nil
 	}
 	t := reflect.TypeFor[T]()

@@ -3,164 +3,129 @@
 package host
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
+	"reflect"
 	"strings"
-
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-
-	"github.com/longshore-go/longshore/core"
 )
 
-// The content types that publishing writes and decoding reads.
-const (
-	headerContentType = "content-type"
-	typeProtobuf      = "application/protobuf"
-)
+// Codec reads and writes payloads of some content types. Its methods are called
+// from any goroutine at once. A panic while a handler's message is read counts
+// as one of the handler; a Publish panics with its codec.
+type Codec interface {
+	// ContentTypes lists what it is for, such as "application/cbor", without
+	// parameters; case does not matter. It is asked once, by [WithCodec].
+	ContentTypes() []string
+	// Marshal returns the payload of v, which a later Marshal must not change.
+	Marshal(v any) ([]byte, error)
+	// Unmarshal fills v, which points to a zero value: *T, or T itself where that
+	// is a pointer. data is valid as long as the message is; it must not be
+	// changed.
+	Unmarshal(data []byte, v any) error
+}
 
-// format is a wire form of a payload.
-type format uint8
+// WithCodec adds a codec for the content types that it names; it may be given
+// several times, once for a content type. JSON (application/json, text/json and
+// what ends in +json), protobuf (application/protobuf, application/x-protobuf,
+// application/vnd.google.protobuf) and raw payloads are built in; a codec that
+// names one of those content types takes its place, for every type but []byte
+// and [core.Message], which never have a codec. Which one reads a message is up
+// to its content-type header, see [DefaultContentType] for one without.
+func WithCodec(c Codec) Option {
+	at := caller()
+	return Option{name: "WithCodec", place: at, many: true, set: func(o *options) *complaint {
+		if c == nil {
+			return &complaint{"is nil", "give a codec, or leave the option out"}
+		}
+		wrong, twice := o.codecs.add(c, at)
+		for _, d := range twice {
+			o.found = append(o.found, Finding{
+				Option: "WithCodec", Message: "content type " + d.contentType + " has two codecs",
+				Fix: "keep one of them", Places: places(d.first, at),
+			})
+		}
+		return wrong
+	}}
+}
 
-const (
-	formatDefault format = iota // no content type is given
-	formatJSON
-	formatProtobuf
-	formatUnknown
-)
+// codecs are those of a host that are not built in. A nil one has none.
+type codecs struct{ byType map[string]registered }
 
-// formatOf reads a content type; parameters do not matter.
-func formatOf(contentType string) format {
+// registered is a codec with the place that gave it.
+type registered struct {
+	codec Codec
+	place place
+}
+
+// doubled says that a content type has two codecs.
+type doubled struct {
+	contentType string
+	first       place
+}
+
+// add takes a codec in, and says which content types had one.
+func (cs *codecs) add(c Codec, at place) (wrong *complaint, twice []doubled) {
+	types := c.ContentTypes()
+	if len(types) == 0 {
+		return &complaint{"names no content type", "let ContentTypes return at least one"}, nil
+	}
+	if cs.byType == nil {
+		cs.byType = make(map[string]registered)
+	}
+	for _, t := range types {
+		n := baseType(t)
+		if n == "" || !strings.EqualFold(n, t) {
+			return &complaint{
+				fmt.Sprintf("%q is no content type", t), "name a type alone, such as application/cbor, without parameters and blanks",
+			}, nil
+		}
+		if former, ok := cs.byType[n]; ok {
+			twice = append(twice, doubled{n, former.place})
+			continue
+		}
+		cs.byType[n] = registered{c, at}
+	}
+	return nil, twice
+}
+
+// find returns the codec for a content type, nil where it is none of these.
+func (cs *codecs) find(contentType string) Codec {
+	if cs == nil || len(cs.byType) == 0 || contentType == "" {
+		return nil
+	}
+	return cs.byType[baseType(contentType)].codec
+}
+
+// empty reports whether all codecs are built in.
+func (cs *codecs) empty() bool { return cs == nil || len(cs.byType) == 0 }
+
+// baseType is a content type without its parameters, in lower case.
+func baseType(contentType string) string {
 	t, _, _ := strings.Cut(contentType, ";")
-	switch t = strings.ToLower(strings.TrimSpace(t)); {
-	case t == "":
-		return formatDefault
-	case t == "application/json", t == "text/json", strings.HasSuffix(t, "+json"):
-		return formatJSON
-	case t == typeProtobuf, t == "application/x-protobuf", t == "application/vnd.google.protobuf":
-		return formatProtobuf
-	default:
-		return formatUnknown
-	}
+	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// isRaw reports whether a T takes the message without a codec.
-func isRaw[T any]() bool {
-	var zero T
-	switch any(zero).(type) {
-	case []byte, core.Message:
-		return true
+// unmarshal has c fill a zero T.
+func unmarshal[T any](c Codec, contentType string, payload []byte, into *T) error {
+	var v any = into
+	fresh, pointer := reflect.Value{}, reflect.TypeFor[T]().Kind() == reflect.Pointer
+	if pointer {
+		fresh = reflect.New(reflect.TypeFor[T]().Elem())
+		v = fresh.Interface()
 	}
-	return false
-}
-
-// decode reads a message into a zero T: []byte and core.Message without a codec,
-// values that are protobuf messages as protobuf unless the content type says
-// JSON, everything else as JSON. It fills the caller's value, which costs
-// nothing where there is no codec.
-func decode[T any](m *core.Message, into *T) error {
-	switch p := any(into).(type) {
-	case *[]byte:
-		*p = m.Payload
-		return nil
-	case *core.Message:
-		*p = *m
-		return nil
+	if err := c.Unmarshal(payload, v); err != nil {
+		return fmt.Errorf("decode payload of %d bytes as %q: %w", len(payload), contentType, err)
 	}
-	contentType, _ := lookup(m.Headers, headerContentType)
-	f := formatOf(contentType)
-	if pm, ok := any(*into).(proto.Message); ok {
-		fresh := pm.ProtoReflect().Type().New().Interface()
-		if err := decodeProto(f, contentType, m.Payload, fresh); err != nil {
-			return err
-		}
-		*into = fresh.(T)
-		return nil
-	}
-	switch f {
-	case formatDefault, formatJSON:
-		if err := json.Unmarshal(m.Payload, into); err != nil {
-			return fmt.Errorf("decode JSON payload of %d bytes: %w", len(m.Payload), err)
-		}
-		return nil
-	case formatProtobuf:
-		return fmt.Errorf("decode payload of content type %q: %T is no protobuf message; handle one, or []byte", contentType, *into)
-	default:
-		return unknownContentType(contentType)
-	}
-}
-
-// decodeProto fills m from a payload.
-func decodeProto(f format, contentType string, payload []byte, m proto.Message) error {
-	switch f {
-	case formatDefault, formatProtobuf:
-		if err := proto.Unmarshal(payload, m); err != nil {
-			return fmt.Errorf("decode protobuf payload of %d bytes: %w", len(payload), err)
-		}
-	case formatJSON:
-		if err := protojson.Unmarshal(payload, m); err != nil {
-			return fmt.Errorf("decode JSON payload of %d bytes: %w", len(payload), err)
-		}
-	default:
-		return unknownContentType(contentType)
+	if pointer {
+		*into = fresh.Interface().(T)
 	}
 	return nil
 }
 
-func unknownContentType(contentType string) error {
-	return fmt.Errorf("decode payload of content type %q: no codec for it; handle []byte or core.Message", contentType)
-}
-
-// encode writes v as T is written: []byte and core.Message as they are,
-// protobuf messages as protobuf, everything else as JSON. contentType is what
-// the sender asked for, "" = the default; the content type that is returned goes
-// into the headers, "" = none.
-func encode[T any](v T, contentType string) (payload []byte, headers core.Headers, written string, err error) {
-	switch p := any(v).(type) {
-	case []byte:
-		return p, nil, contentType, nil
-	case core.Message:
-		return p.Payload, p.Headers, contentType, nil
-	case proto.Message:
-		return encodeProto(p, contentType)
-	}
-	switch formatOf(contentType) {
-	case formatDefault, formatJSON:
-		payload, err = json.Marshal(v)
-		if err != nil {
-			return nil, nil, "", fmt.Errorf("encode %T as JSON: %w", v, err)
-		}
-		return payload, nil, contentType, nil
-	default:
-		return nil, nil, "", fmt.Errorf("encode %T as %q: no codec for it; publish []byte", v, contentType)
-	}
-}
-
-func encodeProto(m proto.Message, contentType string) (payload []byte, headers core.Headers, written string, err error) {
-	switch formatOf(contentType) {
-	case formatDefault, formatProtobuf:
-		if contentType == "" {
-			contentType = typeProtobuf
-		}
-		payload, err = proto.Marshal(m)
-	case formatJSON:
-		payload, err = protojson.Marshal(m)
-	default:
-		err = errors.New("no codec for it; publish []byte")
-	}
+// marshal has c write v.
+func marshal(c Codec, contentType string, v any) ([]byte, error) {
+	payload, err := c.Marshal(v)
 	if err != nil {
-		return nil, nil, "", fmt.Errorf("encode %T as %q: %w", m, contentType, err)
+		return nil, fmt.Errorf("encode %T as %q: %w", v, contentType, err)
 	}
-	return payload, nil, contentType, nil
-}
-
-// lookup returns the last value of a header whose name matches in any case.
-func lookup(hs core.Headers, name string) (string, bool) {
-	for i := len(hs) - 1; i >= 0; i-- {
-		if strings.EqualFold(hs[i].Name, name) {
-			return string(hs[i].Value), true
-		}
-	}
-	return "", false
+	return payload, nil
 }

@@ -3,10 +3,9 @@
 package host
 
 import (
-	"strings"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/host/internal/settlement"
 )
 
 // Message is one delivery as its handler sees it. It and the bytes that its
@@ -16,74 +15,99 @@ import (
 type Message[T any] struct {
 	Value T // the decoded payload
 
-	delivery *settlement.Delivery
-	replaced []byte
-	forwards bool // a new payload is there
+	e envelope
 }
 
 // Name returns the topic, key or queue that the message was read from.
-func (m *Message[T]) Name() string {
-	if m.delivery == nil {
-		return ""
-	}
-	return m.delivery.Message.Name
-}
+func (m *Message[T]) Name() string { return m.e.name() }
 
 // Header returns the value of a header as text, "" where it is not there. The
 // name's case does not matter; of several values the last one counts.
 func (m *Message[T]) Header(name string) string {
-	hs := m.Headers()
-	for i := len(hs) - 1; i >= 0; i-- {
-		if strings.EqualFold(hs[i].Name, name) {
-			return string(hs[i].Value)
-		}
-	}
-	return ""
+	v, _ := lookup(m.e.headers(), name)
+	return v
 }
 
 // Headers returns all headers in the order received, repeats included.
-func (m *Message[T]) Headers() core.Headers {
-	if m.delivery == nil {
-		return nil
-	}
-	return m.delivery.Message.Headers
-}
+func (m *Message[T]) Headers() core.Headers { return m.e.headers() }
 
 // Payload returns the bytes as received.
-func (m *Message[T]) Payload() []byte {
-	if m.delivery == nil {
-		return nil
-	}
-	return m.delivery.Message.Payload
-}
+func (m *Message[T]) Payload() []byte { return m.e.payload() }
 
 // Attempt counts the deliveries of this message: 1 is the first, 0 is unknown.
 func (m *Message[T]) Attempt() uint64 {
-	if m.delivery == nil {
+	if m.e.delivery == nil {
 		return 0
 	}
-	return m.delivery.Number
+	return m.e.delivery.Number
 }
 
 // Last reports whether this is the last attempt that [MaxAttempts] allows.
-func (m *Message[T]) Last() bool { return m.delivery != nil && m.delivery.Last }
+func (m *Message[T]) Last() bool { return m.e.delivery != nil && m.e.delivery.Last }
+
+// Endpoint returns the name of the subscription's endpoint.
+func (m *Message[T]) Endpoint() string {
+	if m.e.from == nil {
+		return ""
+	}
+	return m.e.from.endpoint.name
+}
+
+// Subscription returns the name of the subscription that the message came by.
+func (m *Message[T]) Subscription() string {
+	if m.e.from == nil {
+		return ""
+	}
+	return m.e.from.name
+}
+
+// Published returns when the message was published, as its transport knows it;
+// the zero time where it does not.
+func (m *Message[T]) Published() time.Time {
+	if m.e.delivery == nil {
+		return time.Time{}
+	}
+	return m.e.delivery.Published
+}
+
+// Snoozes counts how often the handler has put this delivery off without being
+// counted.
+func (m *Message[T]) Snoozes() int {
+	if m.e.delivery == nil {
+		return 0
+	}
+	return m.e.delivery.Snoozes
+}
 
 // Replace sets the payload that the rule [Forward] publishes when the handler
 // returns nil. Retries and dead letters keep the payload as received. payload
 // must not change until its publish is confirmed, so it must not be one that
 // the handler uses again.
-func (m *Message[T]) Replace(payload []byte) { m.replaced, m.forwards = payload, true }
+func (m *Message[T]) Replace(payload []byte) { m.e.replaced, m.e.forwards = payload, true }
+
+// OnUnpublished has undo called where the handler's nil does not hold: what is
+// published with it ([Forward], [HandleReply]) was not confirmed, and the
+// delivery is retried after all. It is for what remembers finished work, as
+// middleware that drops doubles does. undo runs once, on any goroutine, and must
+// not block or panic. It may be called until the handler returns.
+func (m *Message[T]) OnUnpublished(undo func(error)) {
+	if undo != nil {
+		m.e.undo = append(m.e.undo, undo)
+	}
+}
 
 // Clone returns a copy that is valid for as long as it is kept. A Value of type
 // []byte or core.Message is copied; any other is decoded already and is shared.
 func (m *Message[T]) Clone() *Message[T] {
 	c := &Message[T]{Value: m.Value}
-	if m.delivery != nil {
-		d := *m.delivery
+	c.e.self, c.e.from = c, m.e.from
+	if m.e.delivery != nil {
+		d := *m.e.delivery
 		d.Message = cloneMessage(d.Message)
 		d.Identity = cloneBytes(d.Identity)
 		d.Position = cloneBytes(d.Position)
-		c.delivery = &d
+		d.Value = nil
+		c.e.delivery = &d
 	}
 	switch v := any(m.Value).(type) {
 	case []byte:
@@ -92,6 +116,11 @@ func (m *Message[T]) Clone() *Message[T] {
 		c.Value = any(cloneMessage(v)).(T)
 	}
 	return c
+}
+
+func (m *Message[T]) envelope() *envelope {
+	m.e.self = m
+	return &m.e
 }
 
 // cloneMessage returns a copy of m that shares no bytes with it.

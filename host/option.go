@@ -12,6 +12,7 @@ import (
 type Option struct {
 	name  string
 	place place
+	many  bool // it may be given several times
 	set   func(*options) *complaint
 }
 
@@ -36,6 +37,9 @@ type options struct {
 	startLimit    time.Duration
 	connectLimit  time.Duration
 	plugins       func(endpoint string, p Plugin, settings any) (Plugin, any)
+	codecs        codecs
+
+	found []Finding // what options found beside what set returned
 }
 
 // defaultConnectLimit bounds one try to connect an endpoint and to open its
@@ -45,7 +49,7 @@ const defaultConnectLimit = 30 * time.Second
 
 // WithLogger sets where the host logs. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option {
-	return Option{"WithLogger", caller(), func(o *options) *complaint {
+	return Option{name: "WithLogger", place: caller(), set: func(o *options) *complaint {
 		o.logger = l
 		if l == nil {
 			return &complaint{"is nil", "give a logger, or leave the option out"}
@@ -57,7 +61,7 @@ func WithLogger(l *slog.Logger) Option {
 // WithJournal keeps copies that wait and messages that cannot be published over
 // the end of the process. The default is none.
 func WithJournal(j Journal) Option {
-	return Option{"WithJournal", caller(), func(o *options) *complaint {
+	return Option{name: "WithJournal", place: caller(), set: func(o *options) *complaint {
 		o.journal = j
 		if j == nil {
 			return &complaint{"is nil", "give a journal, or leave the option out"}
@@ -70,7 +74,7 @@ func WithJournal(j Journal) Option {
 // have this long. Handlers are cancelled shortly before, in its last tenth and
 // at most one second. The default, 0, is no limit.
 func WithDrainLimit(d time.Duration) Option {
-	return Option{"WithDrainLimit", caller(), func(o *options) *complaint {
+	return Option{name: "WithDrainLimit", place: caller(), set: func(o *options) *complaint {
 		o.drainLimit = d
 		return atLeast(d, 0)
 	}}
@@ -79,7 +83,7 @@ func WithDrainLimit(d time.Duration) Option {
 // WithPublishLimit is how long a copy or dead letter that cannot be published
 // for a passing reason is tried. The default is 60 s.
 func WithPublishLimit(d time.Duration) Option {
-	return Option{"WithPublishLimit", caller(), func(o *options) *complaint {
+	return Option{name: "WithPublishLimit", place: caller(), set: func(o *options) *complaint {
 		o.publishLimit = d
 		return atLeast(d, 1)
 	}}
@@ -89,7 +93,7 @@ func WithPublishLimit(d time.Duration) Option {
 // number and in bytes. Beyond that a delivery stays unsettled instead. The
 // defaults are 100,000 and 256 MiB.
 func WithWaitingLimits(messages int, bytes int64) Option {
-	return Option{"WithWaitingLimits", caller(), func(o *options) *complaint {
+	return Option{name: "WithWaitingLimits", place: caller(), set: func(o *options) *complaint {
 		o.waitMessages, o.waitBytes = messages, bytes
 		return firstOf(atLeast(messages, 1), atLeast(bytes, 1))
 	}}
@@ -99,7 +103,7 @@ func WithWaitingLimits(messages int, bytes int64) Option {
 // missing, in number and in bytes; a quarter of it is kept for copies and dead
 // letters. The defaults are 1024 and 8 MiB.
 func WithPublishWindow(messages int, bytes int64) Option {
-	return Option{"WithPublishWindow", caller(), func(o *options) *complaint {
+	return Option{name: "WithPublishWindow", place: caller(), set: func(o *options) *complaint {
 		o.windowCount, o.windowBytes = messages, bytes
 		return firstOf(atLeast(messages, 4), atLeast(bytes, 4))
 	}}
@@ -108,7 +112,7 @@ func WithPublishWindow(messages int, bytes int64) Option {
 // StayUp keeps the host running after all its sources have ended or caught up.
 // The default is to stop then.
 func StayUp() Option {
-	return Option{"StayUp", caller(), func(o *options) *complaint {
+	return Option{name: "StayUp", place: caller(), set: func(o *options) *complaint {
 		o.stayUp = true
 		return nil
 	}}
@@ -118,7 +122,7 @@ func StayUp() Option {
 // first, doubled with jitter for each further crash, at most longest. The
 // defaults are 250 ms and 30 s.
 func WithRestartBackoff(first, longest time.Duration) Option {
-	return Option{"WithRestartBackoff", caller(), func(o *options) *complaint {
+	return Option{name: "WithRestartBackoff", place: caller(), set: func(o *options) *complaint {
 		o.backoffFirst, o.backoffMax = first, longest
 		return firstOf(atLeast(first, 1), atLeast(longest, first))
 	}}
@@ -128,7 +132,7 @@ func WithRestartBackoff(first, longest time.Duration) Option {
 // host (or, of an optional endpoint, make it unready). The defaults are 5 and
 // 2 minutes.
 func WithBreaker(crashes int, within time.Duration) Option {
-	return Option{"WithBreaker", caller(), func(o *options) *complaint {
+	return Option{name: "WithBreaker", place: caller(), set: func(o *options) *complaint {
 		o.crashes, o.crashesWithin = crashes, within
 		return firstOf(atLeast(crashes, 1), atLeast(within, 1))
 	}}
@@ -137,7 +141,7 @@ func WithBreaker(crashes int, within time.Duration) Option {
 // WithHeartbeat sets how often plugins are asked for a sign of life, and after
 // how many missed ones a plugin is killed as hung. The defaults are 1 s and 5.
 func WithHeartbeat(every time.Duration, missed int) Option {
-	return Option{"WithHeartbeat", caller(), func(o *options) *complaint {
+	return Option{name: "WithHeartbeat", place: caller(), set: func(o *options) *complaint {
 		o.heartbeat, o.missed = every, missed
 		return firstOf(atLeast(every, time.Millisecond), atLeast(missed, 1))
 	}}
@@ -146,7 +150,7 @@ func WithHeartbeat(every time.Duration, missed int) Option {
 // WithStartLimit bounds the start of one plugin process until it has described
 // itself, and its configuration after that. The default is 10 s.
 func WithStartLimit(d time.Duration) Option {
-	return Option{"WithStartLimit", caller(), func(o *options) *complaint {
+	return Option{name: "WithStartLimit", place: caller(), set: func(o *options) *complaint {
 		o.startLimit = d
 		return atLeast(d, 1)
 	}}
@@ -155,7 +159,7 @@ func WithStartLimit(d time.Duration) Option {
 // WithConnectLimit bounds one try to connect an endpoint, and one to open a
 // subscription. The default is 30 s.
 func WithConnectLimit(d time.Duration) Option {
-	return Option{"WithConnectLimit", caller(), func(o *options) *complaint {
+	return Option{name: "WithConnectLimit", place: caller(), set: func(o *options) *complaint {
 		o.connectLimit = d
 		return atLeast(d, 1)
 	}}
@@ -167,7 +171,7 @@ func WithConnectLimit(d time.Duration) Option {
 // in memory, unchanged; package hosttest has one. What the endpoint was given
 // is checked no further than its Plugin's Name.
 func WithPlugins(replace func(endpoint string, p Plugin, settings any) (Plugin, any)) Option {
-	return Option{"WithPlugins", caller(), func(o *options) *complaint {
+	return Option{name: "WithPlugins", place: caller(), set: func(o *options) *complaint {
 		o.plugins = replace
 		if replace == nil {
 			return &complaint{"is nil", "give a function, or leave the option out"}
@@ -184,7 +188,7 @@ func (o *options) apply(opts []Option) []Finding {
 		if opt.set == nil {
 			continue
 		}
-		if first, twice := given[opt.name]; twice {
+		if first, twice := given[opt.name]; twice && !opt.many {
 			found = append(found, Finding{
 				Option: opt.name, Message: "given twice", Fix: "keep one of them", Places: places(first, opt.place),
 			})
@@ -195,6 +199,7 @@ func (o *options) apply(opts []Option) []Finding {
 			found = append(found, Finding{Option: opt.name, Message: c.message, Fix: c.fix, Places: places(opt.place)})
 		}
 	}
+	found = append(found, o.found...)
 	if o.logger == nil {
 		o.logger = slog.Default()
 	}

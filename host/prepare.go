@@ -91,14 +91,18 @@ func (s *subscribed) assemble() []Finding {
 		f.Option, f.Message, f.Fix = "Handle", "has no handler", "call host.Handle for it"
 		return []Finding{f}
 	}
+	found := s.sub.handled.runs.prepare(&s.on.run.opts.codecs)
+	for i := range found {
+		found[i].Endpoint, found[i].Subscription = f.Endpoint, f.Subscription
+	}
 	var err error
 	if s.options, err = encodeSettings(s.sub.options); err != nil {
 		f.Option, f.Message, f.Err = "options", err.Error(), err
 		f.Fix = "give a struct of the transport's settings package, or a map"
 		s.options, s.refused = []byte(noSettings), true
-		return []Finding{f}
+		return append(found, f)
 	}
-	return nil
+	return found
 }
 
 // takeStdio makes sure that one endpoint alone has a file.

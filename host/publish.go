@@ -34,7 +34,7 @@ func To[T any](h *Host, d core.Destination) *Publisher[T] {
 	}
 	h.registering("To")
 	at := caller()
-	if c := uncarried[T](); c != nil {
+	if c := uncarried[T](&h.options.codecs); c != nil {
 		h.complain(Finding{Endpoint: d.Endpoint, Option: "To", Message: c.message, Fix: c.fix, Places: places(at)})
 	}
 	h.publishers = append(h.publishers, publisherUse{to: d, place: at})
@@ -121,7 +121,7 @@ func (p *Publisher[T]) Publish(ctx context.Context, v T, opts ...SendOption) (Re
 }
 
 func (p *Publisher[T]) publish(ctx context.Context, v T, s *send) (frame.Receipt, bool, error) {
-	payload, headers, contentType, err := encode(v, s.contentType)
+	payload, headers, contentType, err := encode(&p.host.options.codecs, v, s.contentType)
 	if err != nil {
 		return frame.Receipt{}, false, err
 	}

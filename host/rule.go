@@ -36,6 +36,8 @@ type ruleSet struct {
 	panics      Reaction
 	undecodable Reaction
 	forward     core.Destination
+	contentType string // assumed of messages that name none
+	middleware  []func(Next) Next
 
 	given map[string]place // the rules that were given, by name
 }

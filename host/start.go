@@ -101,7 +101,7 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 	r, rules := s.on.run, s.rules()
 	o := settlement.LaneOptions{
 		Endpoint: s.on.endpoint.name, Subscription: s.sub.name, Logger: r.opts.logger,
-		Policy: s.policy, Handle: s.sub.handled.run, Exited: s.sub.handled.exited,
+		Policy: s.policy, Handle: s.sub.handled.runs.handle, Exited: s.sub.handled.runs.exited,
 		RetryTo: s.retry, Dead: s.dead, Causes: s.causes,
 		NoFloor: rules.noFloor, Floor: rules.floor,
 		Window:   frame.Credit{Messages: uint64(s.sub.window.messages), Bytes: uint64(s.sub.window.bytes)},

@@ -31,7 +31,7 @@ func typed(contentType string, payload []byte) core.Message {
 // read decodes a message as T.
 func read[T any](m core.Message) (T, error) {
 	var v T
-	err := decode(&m, &v)
+	err := decode(nil, "", &m, &v)
 	return v, err
 }
 
@@ -127,23 +127,23 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: got %q, %q, %v; want %q, %q", name, payload, contentType, err, wantPayload, wantType)
 		}
 	}
-	p, _, ct, err := encode(order{7}, "")
+	p, _, ct, err := encode(nil, order{7}, "")
 	check("JSON adds no header", p, ct, err, `{"id":7}`, "")
-	p, _, ct, err = encode(order{7}, "application/json")
+	p, _, ct, err = encode(nil, order{7}, "application/json")
 	check("JSON on request", p, ct, err, `{"id":7}`, "application/json")
-	p, _, ct, err = encode(value, "")
+	p, _, ct, err = encode(nil, value, "")
 	check("protobuf says so", p, ct, err, string(binary), typeProtobuf)
-	p, _, ct, err = encode(value, "application/json")
+	p, _, ct, err = encode(nil, value, "application/json")
 	check("protobuf as JSON", p, ct, err, `"seven"`, "application/json")
-	p, _, ct, err = encode([]byte("x"), "")
+	p, _, ct, err = encode(nil, []byte("x"), "")
 	check("raw", p, ct, err, "x", "")
-	if _, _, _, err := encode(order{7}, "text/csv"); err == nil {
+	if _, _, _, err := encode(nil, order{7}, "text/csv"); err == nil {
 		t.Error("a struct was encoded as CSV")
 	}
-	if _, _, _, err := encode(value, "text/csv"); err == nil {
+	if _, _, _, err := encode(nil, value, "text/csv"); err == nil {
 		t.Error("a protobuf message was encoded as CSV")
 	}
-	if _, _, _, err := encode(func() {}, ""); err == nil {
+	if _, _, _, err := encode(nil, func() {}, ""); err == nil {
 		t.Error("a function was encoded")
 	}
 }

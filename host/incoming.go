@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
+)
+
+// Incoming is a delivery without the type of its value: what middleware, error
+// matchers and tracers see. A [*Message] is one, and nothing outside this package
+// can make another; a struct that embeds an Incoming stands for the one that it
+// embeds. It is valid as long as the message is, until the handler returns.
+type Incoming interface {
+	Name() string                   // the topic, key or queue that it was read from
+	Header(name string) string      // the last value of a header, in any case; "" = it is not there
+	Headers() core.Headers          // all headers in the order received
+	Payload() []byte                // the bytes as received
+	Attempt() uint64                // 1 = the first delivery, 0 = unknown
+	Last() bool                     // the last attempt that MaxAttempts allows
+	Endpoint() string               // the name of the subscription's endpoint
+	Subscription() string           // the subscription's name
+	Published() time.Time           // when it was published; zero = unknown
+	Snoozes() int                   // how often it was put off without being counted
+	OnUnpublished(undo func(error)) // see Message.OnUnpublished
+
+	envelope() *envelope
+}
+
+// envelope is what a message has beside its value.
+type envelope struct {
+	self     any // the *Message that it is part of
+	delivery *settlement.Delivery
+	from     *Subscription
+	ctx      context.Context //nolint:containedctx // the handler's, for what it publishes without naming one
+
+	replaced []byte
+	forwards bool // a new payload is there
+	reply    any  // what the handler of HandleReply returned
+	replies  bool // there is one
+	undo     []func(error)
+}
+
+// name returns what the delivery was read from.
+func (e *envelope) name() string {
+	if e.delivery == nil {
+		return ""
+	}
+	return e.delivery.Message.Name
+}
+
+// headers returns all headers.
+func (e *envelope) headers() core.Headers {
+	if e.delivery == nil {
+		return nil
+	}
+	return e.delivery.Message.Headers
+}
+
+// payload returns the bytes as received.
+func (e *envelope) payload() []byte {
+	if e.delivery == nil {
+		return nil
+	}
+	return e.delivery.Message.Payload
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
+)
+
+// calls is what the runners of all types have in common: what is decided with
+// what the user's code did.
+type calls struct {
+	rules  *ruleSet
+	from   *Subscription
+	codecs *codecs
+}
+
+// judge reads an error that the user's code returned. ctx is the one that a stop
+// ends, not the one of the rule Timeout.
+func (c *calls) judge(ctx context.Context, d *settlement.Delivery, err error) settlement.Said {
+	if ctx.Err() != nil {
+		return settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeLeave}}
+	}
+	var explicit *outcomeError
+	var panicked *PanicError
+	if !errors.As(err, &explicit) && errors.As(err, &panicked) {
+		return c.panicked(ctx, d, panicked)
+	}
+	var said settlement.Said
+	said.Outcome, said.Err = outcomeOf(err)
+	return c.backedOff(d, said)
+}
+
+// panicked is what it means that the user's code has thrown something, or has
+// ended its goroutine.
+func (c *calls) panicked(ctx context.Context, d *settlement.Delivery, e *PanicError) settlement.Said {
+	said := settlement.Said{
+		Outcome: c.rules.panics.outcome(core.CausePanic), Err: e, Thrown: fmt.Sprint(e.Value), Stack: e.Stack,
+	}
+	if ctx.Err() != nil {
+		said.Outcome.Kind = core.OutcomeLeave
+	}
+	return c.backedOff(d, said)
+}
+
+// undecodable is what it means that a message cannot be read.
+func (c *calls) undecodable(d *settlement.Delivery, err error) settlement.Said {
+	return c.backedOff(d, settlement.Said{Outcome: c.rules.undecodable.outcome(core.CauseUndecodable), Err: err})
+}
+
+// exited is what it means that the handler has ended its goroutine.
+func (c *calls) exited(ctx context.Context, d *settlement.Delivery) settlement.Said {
+	return c.panicked(ctx, d, &PanicError{Value: settlement.ErrExited})
+}
+
+// unready reports what is decided about a delivery before anything is decoded:
+// its transport could not read it, or its key could not be told.
+func (c *calls) unready(ctx context.Context, d *settlement.Delivery) (settlement.Said, bool) {
+	switch {
+	case d.Undecodable != nil:
+		return c.undecodable(d, d.Undecodable), true
+	case d.Unkeyed != nil:
+		return c.judge(ctx, d, d.Unkeyed), true
+	}
+	return settlement.Said{}, false
+}
+
+// backedOff turns a plain retry under a Backoff into a retry later.
+func (c *calls) backedOff(d *settlement.Delivery, said settlement.Said) settlement.Said {
+	if c.rules.backoff.given() && said.Outcome.Kind == core.OutcomeRetry {
+		said.Outcome.Kind = core.OutcomeRetryAfter
+		said.Outcome.After = c.rules.backoff.draw(d.Number)
+	}
+	return said
+}
+
+// acked is a nil of the user's code, with what it publishes.
+func (c *calls) acked(e *envelope) settlement.Said {
+	said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeAck}}
+	if !c.rules.forward.IsZero() {
+		said.Publishes = append(said.Publishes, c.forward(e))
+	}
+	if len(said.Publishes) > 0 {
+		said.Failed = c.unpublished(e.undo)
+	}
+	return said
+}
+
+// unpublished returns what decides where a publish of an ack is not confirmed,
+// and tells those who want to know.
+func (c *calls) unpublished(undo []func(error)) func(d *settlement.Delivery, err error) settlement.Said {
+	return func(d *settlement.Delivery, err error) settlement.Said {
+		for _, f := range undo {
+			f(err)
+		}
+		said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}, Err: err}
+		var failed *settlement.PublishError
+		if errors.As(err, &failed) && failed.Purpose == purposeReply {
+			said.Outcome.Cause = core.CauseReplyFailed
+		}
+		return c.backedOff(d, said)
+	}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"sync"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
+)
+
+// handling runs the user's code of one subscription.
+type handling interface {
+	// prepare makes it ready for a run of the host, once all rules are known, and
+	// says what is wrong.
+	prepare(cs *codecs) []Finding
+	handle(ctx context.Context, d *settlement.Delivery) settlement.Said
+	exited(ctx context.Context, d *settlement.Delivery) settlement.Said
+	// batch is nil where deliveries are handled one by one.
+	batch() *settlement.Batch
+}
+
+// runner calls a handler for deliveries one by one.
+type runner[T any] struct {
+	calls
+	handler Handler[T]
+	next    Next      // the handler with its middleware; nil = without
+	pool    sync.Pool // of *Message[T]
+}
+
+func (r *runner[T]) batch() *settlement.Batch { return nil }
+
+func (r *runner[T]) prepare(cs *codecs) []Finding {
+	r.codecs, r.next = cs, nil
+	found := r.assumes(assumable[T])
+	if len(r.rules.middleware) > 0 {
+		next, c := chain(r.rules.middleware, r.last)
+		if c != nil {
+			found = append(found, Finding{
+				Option: "Middleware", Message: c.message, Fix: c.fix, Places: places(r.rules.given["Middleware"]),
+			})
+		}
+		r.next = next
+	}
+	return found
+}
+
+// last is the end of the chain.
+func (r *runner[T]) last(ctx context.Context, in Incoming) error {
+	m, ok := in.envelope().self.(*Message[T])
+	if !ok || m.e.from != r.from || m.e.delivery == nil {
+		return errForeign
+	}
+	return r.user(ctx, m)
+}
+
+// user calls the user's handler, if there is one.
+func (r *runner[T]) user(ctx context.Context, m *Message[T]) error {
+	if r.handler == nil {
+		return nil
+	}
+	m.e.ctx = ctx
+	return r.handler(ctx, m)
+}
+
+// message returns one for a delivery.
+func (r *runner[T]) message(d *settlement.Delivery) *Message[T] {
+	m, ok := r.pool.Get().(*Message[T])
+	if !ok {
+		m = new(Message[T])
+	}
+	m.e.delivery, m.e.from = d, r.from
+	return m
+}
+
+// handle is the settlement.Handler of r.
+func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settlement.Said {
+	if said, unready := r.unready(ctx, d); unready {
+		return said
+	}
+	m := r.message(d)
+	said := r.call(ctx, m)
+	// Only what came to an end in order is used again: after a panic the message
+	// may still be in somebody's hands.
+	if said.Outcome.Cause != core.CausePanic {
+		*m = Message[T]{}
+		r.pool.Put(m)
+	}
+	return said
+}
+
+// call decodes the message, runs the handler and reads what it said. Decoding
+// may be code of the user's as well.
+func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Said) {
+	defer func() {
+		if v := recover(); v != nil {
+			said = r.panicked(ctx, m.e.delivery, thrown(v))
+		}
+	}()
+	if err := decode(r.codecs, r.rules.contentType, &m.e.delivery.Message, &m.Value); err != nil {
+		return r.undecodable(m.e.delivery, err)
+	}
+	if err := r.run(ctx, m); err != nil {
+		return r.judge(ctx, m.e.delivery, err)
+	}
+	return r.acked(&m.e)
+}
+
+// run calls the handler with its middleware.
+func (r *runner[T]) run(ctx context.Context, m *Message[T]) error {
+	if r.rules.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, r.rules.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	if r.next != nil {
+		return r.next(ctx, m)
+	}
+	return r.user(ctx, m)
+}
