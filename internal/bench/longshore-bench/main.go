@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command longshore-bench measures the hop between a plugin process and its
-// host against generated code, the bare link and the same transport in process.
+// host against generated code, the bare link and the same transport in process;
+// what handlers of each kind cost in a host; and what waiting copies and idle
+// subscriptions hold.
 package main
 
 import (
@@ -35,19 +37,25 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		plan     measure.Plan
 		full     = f.Bool("full", false, "every combination of rows")
 		first    = f.Bool("base", false, "the base row alone")
-		subjects = f.String("subjects", "generated,hop,link,inproc,service,socket", "what to measure, in this order within a round")
+		subjects = f.String("subjects", "generated,hop,link,inproc,service,socket", "what to measure the hop with, in this order within a round")
 		toJSON   = f.String("json", "", "write every sample to this file")
 		profile  = f.String("cpuprofile", "", "write a CPU profile of the host to this file")
 	)
 	f.StringVar(&plan.Plugin, "plugin", beside("longshore-transport-bench"), "the plugin's file")
 	f.IntVar(&plan.Rounds, "rounds", 5, "interleaved rounds")
 	f.DurationVar(&plan.Time, "time", 500*time.Millisecond, "time of one measurement")
-	f.DurationVar(&plan.Latency, "latency", 2*time.Second, "time of one latency measurement, 0s for none")
+	handlings := f.Bool("handlings", true, "compare ways to handle deliveries")
+	f.IntVar(&plan.Copies, "copies", 1_000_000, "copies that wait in memory at a time, 0 for none")
+	f.IntVar(&plan.Idle, "idle", 10_000, "idle subscriptions, 0 for none")
+	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	plan.Rows, plan.Subjects = measure.Rows(*full), strings.Split(*subjects, ",")
+	plan.Rows, plan.Subjects = measure.Rows(*full), split(*subjects)
 	plan.Progress = func(round int) { fmt.Fprintf(os.Stderr, "round %d of %d\n", round, plan.Rounds) }
+	if *handlings {
+		plan.Handlings = measure.Handlings()
+	}
 	if *first {
 		plan.Rows = plan.Rows[:1]
 	}
@@ -61,6 +69,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return report.WriteText(out)
+}
+
+// split cuts a list at its commas; "" holds nothing.
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 // profiled runs f with a CPU profile into a file, "" = none.

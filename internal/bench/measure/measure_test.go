@@ -29,6 +29,7 @@ func TestSuite(t *testing.T) {
 	subjects := []string{Generated, Hop, Link, InProc, Service, Socket}
 	rep, err := Suite(t.Context(), Plan{
 		Plugin: plugin, Rows: []Row{Base, runs}, Subjects: subjects,
+		Handlings: Handlings(), Copies: 2000, Idle: 20,
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 50 * time.Millisecond, Progress: func(int) {},
 	})
 	if err != nil {
@@ -46,11 +47,22 @@ func TestSuite(t *testing.T) {
 			t.Errorf("no latency of %s", name)
 		}
 	}
+	for _, h := range rep.Handlings {
+		if h.Median.Rate <= 0 || h.CPU <= 0 || h.Rate <= 0 {
+			t.Errorf("handling %s measured %+v", h.Name, h)
+		}
+	}
+	if w := rep.Waiting; w.Count.Copies != 2000 || w.Bytes.Copies == 0 || w.Bytes.Copies >= 2000 {
+		t.Errorf("waiting copies measured %+v", w)
+	}
+	if i := rep.Idle; i.Goroutines < 1 || i.Start <= 0 || i.Stop <= 0 {
+		t.Errorf("idle subscriptions measured %+v", i)
+	}
 	var text, raw bytes.Buffer
 	if err := rep.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving"} {
+	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -59,7 +71,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again Report
-	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || len(again.Rows[0].Samples) != 5 {
+	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || again.Idle == nil || len(again.Rows[0].Samples) != 5 {
 		t.Errorf("JSON reads back as %+v, %v", again, err)
 	}
 }
@@ -92,7 +104,7 @@ func TestMedians(t *testing.T) {
 	}
 	of := []Sample{{Rate: 10}, {Rate: 30}, {Rate: 5}}
 	to := []Sample{{Rate: 5}, {Rate: 10}, {Rate: 5}}
-	if got := ratio(of, to); got != 2 {
+	if got := ratio(of, to, func(s Sample) float64 { return s.Rate }); got != 2 {
 		t.Errorf("ratio is %v, want 2: rounds are compared one by one", got)
 	}
 	ages := make([]time.Duration, 200)

@@ -24,6 +24,10 @@ type Report struct {
 	Rows    []RowReport              `json:"rows"`
 	Latency map[string][]Percentiles `json:"latency,omitempty"`
 	Starts  []Start                  `json:"starts,omitempty"`
+
+	Handlings []HandlingReport `json:"handlings,omitempty"`
+	Waiting   *Waiting         `json:"waiting,omitempty"`
+	Idle      *Idle            `json:"idle,omitempty"`
 }
 
 // RowReport is one row over all subjects.
@@ -45,6 +49,9 @@ func newReport(p Plan) *Report {
 	r := &Report{Go: runtime.Version(), CPUs: runtime.NumCPU(), Rounds: p.Rounds, Time: p.Time, Latency: map[string][]Percentiles{}}
 	for _, row := range p.Rows {
 		r.Rows = append(r.Rows, RowReport{Row: row, Samples: map[string][]Sample{}})
+	}
+	for _, name := range p.Handlings {
+		r.Handlings = append(r.Handlings, HandlingReport{Name: name})
 	}
 	return r
 }
@@ -85,25 +92,31 @@ func (r *Report) finish() {
 		row := &r.Rows[i]
 		row.Median, row.Ratio = map[string]Sample{}, map[string]float64{}
 		for name, samples := range row.Samples {
-			row.Median[name] = Sample{
-				Rate:       median(samples, func(s Sample) float64 { return s.Rate }),
-				HostCPU:    median(samples, func(s Sample) float64 { return s.HostCPU }),
-				PluginCPU:  median(samples, func(s Sample) float64 { return s.PluginCPU }),
-				HostAllocs: median(samples, func(s Sample) float64 { return s.HostAllocs }),
-				PlugAllocs: median(samples, func(s Sample) float64 { return s.PlugAllocs }),
-			}
+			row.Median[name] = medians(samples)
 		}
 		for _, pair := range [][2]string{{Hop, Generated}, {Link, Generated}, {Hop, InProc}, {Service, Hop}} {
-			row.Ratio[pair[0]+"/"+pair[1]] = ratio(row.Samples[pair[0]], row.Samples[pair[1]])
+			row.Ratio[pair[0]+"/"+pair[1]] = ratio(row.Samples[pair[0]], row.Samples[pair[1]], func(s Sample) float64 { return s.Rate })
 		}
+	}
+	finishHandlings(r.Handlings)
+}
+
+// medians returns the median of each figure.
+func medians(samples []Sample) Sample {
+	return Sample{
+		Rate:       median(samples, func(s Sample) float64 { return s.Rate }),
+		HostCPU:    median(samples, func(s Sample) float64 { return s.HostCPU }),
+		PluginCPU:  median(samples, func(s Sample) float64 { return s.PluginCPU }),
+		HostAllocs: median(samples, func(s Sample) float64 { return s.HostAllocs }),
+		PlugAllocs: median(samples, func(s Sample) float64 { return s.PlugAllocs }),
 	}
 }
 
-// ratio is the median of the ratios within each round.
-func ratio(of, to []Sample) float64 {
+// ratio is the median of the ratios of a figure within each round.
+func ratio(of, to []Sample, figure func(Sample) float64) float64 {
 	var rs []float64
 	for i := range min(len(of), len(to)) {
-		rs = append(rs, of[i].Rate/to[i].Rate)
+		rs = append(rs, figure(of[i])/figure(to[i]))
 	}
 	return median(rs, func(r float64) float64 { return r })
 }
@@ -136,6 +149,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "\nstart to serving\t%v\n", round(time.Duration(median(r.Starts, func(s Start) float64 { return float64(s.Serving) }))))
 		fmt.Fprintf(t, "resident while idle\t%.1f MiB\n", median(r.Starts, func(s Start) float64 { return float64(s.Resident) })/(1<<20))
 	}
+	writeHandlings(t, r.Handlings)
+	r.Waiting.write(t)
+	r.Idle.write(t)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(table, t.String()); err != nil {
 		return err

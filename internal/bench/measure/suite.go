@@ -48,6 +48,11 @@ type Plan struct {
 	Plugin   string
 	Rows     []Row
 	Subjects []string
+
+	Handlings []string
+	Copies    int // that wait, 0 = not measured
+	Idle      int // subscriptions, 0 = not measured
+
 	Rounds   int             // interleaved: every row and subject once a round
 	Time     time.Duration   // of one measurement
 	Latency  time.Duration   // of one latency measurement, 0 = none
@@ -68,6 +73,9 @@ func Suite(ctx context.Context, p Plan) (*Report, error) {
 	}
 	for _, s := range subjects {
 		err = errors.Join(err, s.Close())
+	}
+	if err == nil {
+		err = measureMemory(ctx, p, rep)
 	}
 	rep.finish()
 	return rep, err
@@ -112,6 +120,14 @@ func measureRound(ctx context.Context, p Plan, subjects []*Subject, rep *Report)
 			}
 			rep.Rows[i].add(s.Name, sample)
 		}
+	}
+	for i := range rep.Handlings {
+		h := &rep.Handlings[i]
+		sample, err := handling(ctx, p.Plugin, h.Name, p.Time)
+		if err != nil {
+			return err
+		}
+		h.Samples = append(h.Samples, sample)
 	}
 	if p.Latency == 0 {
 		return nil

@@ -51,7 +51,7 @@ func generatedSubscribe(s grpc.ServerStream) error {
 	if err := json.Unmarshal(r.GetStart().GetRegistration().GetOptions(), &o); err != nil {
 		return err
 	}
-	started := &transportpb.Started{Profiles: convert.FromProfiles(profile())}
+	started := &transportpb.Started{Profiles: convert.FromProfiles(o.profiles())}
 	if err := s.SendMsg(&transportpb.SubscribeResponse{Part: &transportpb.SubscribeResponse_Started{Started: started}}); err != nil {
 		return err
 	}

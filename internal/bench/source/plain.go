@@ -70,7 +70,7 @@ func (Plain) Subscribe(s link.ServerSubscribeStream) error {
 	if err := json.Unmarshal(r.Start.GetRegistration().GetOptions(), &o); err != nil {
 		return err
 	}
-	if err := s.Send(&frame.SubscribeResponse{Started: &transportpb.Started{Profiles: convert.FromProfiles(profile())}}); err != nil {
+	if err := s.Send(&frame.SubscribeResponse{Started: &transportpb.Started{Profiles: convert.FromProfiles(o.profiles())}}); err != nil {
 		return err
 	}
 	w := newWindow()

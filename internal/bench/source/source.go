@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +21,19 @@ type Options struct {
 	Payload int           `json:"payload" doc:"bytes of payload" min:"0" default:"512"`
 	Headers int           `json:"headers" doc:"headers a message" min:"0" default:"3"`
 	Every   core.Duration `json:"every" doc:"time between frames, 0s = as fast as it goes" default:"0s"`
+	JSON    bool          `json:"json" doc:"payloads are orders as JSON" default:"false"`
+	Keys    int           `json:"keys" doc:"partition keys that take turns, 0 = one" min:"0" max:"64" default:"0"`
+	Copies  bool          `json:"copies" doc:"nothing is requeued or counted, so that a retry is a copy" default:"false"`
+	Idle    bool          `json:"idle" doc:"nothing is delivered" default:"false"`
+}
+
+// Order is what payloads hold under Options.JSON.
+type Order struct {
+	ID       string  `json:"id"`
+	Customer int     `json:"customer"`
+	Amount   float64 `json:"amount"`
+	Paid     bool    `json:"paid"`
+	Note     string  `json:"note"` // fills the payload up
 }
 
 // distinct is how many payloads take turns, so that they are not all in the
@@ -28,19 +42,31 @@ const distinct = 64
 
 // messages returns what takes turns under o.
 func (o Options) messages() []core.Message {
-	names := []core.Header{
-		{Name: "content-type", Value: []byte("application/json")},
-		{Name: "x-request-id", Value: []byte("4bf92f3577b34da6a3ce929d0e0e4736")},
-		{Name: "partition-key", Value: []byte("customer-1234")},
-	}
 	ms := make([]core.Message, distinct)
 	for i := range ms {
+		customer := 1234 + i%max(o.Keys, 1)
+		headers := []core.Header{
+			{Name: "content-type", Value: []byte("application/json")},
+			{Name: "x-request-id", Value: []byte("4bf92f3577b34da6a3ce929d0e0e4736")},
+			{Name: "partition-key", Value: fmt.Appendf(nil, "customer-%d", customer)},
+		}
 		ms[i] = core.Message{Name: "orders.created", Payload: make([]byte, o.Payload)}
+		if o.JSON {
+			ms[i].Payload = order(customer, o.Payload)
+		}
 		for h := range o.Headers {
-			ms[i].Headers = append(ms[i].Headers, names[h%len(names)])
+			ms[i].Headers = append(ms[i].Headers, headers[h%len(headers)])
 		}
 	}
 	return ms
+}
+
+// order is a customer's Order in size bytes, or a little more where that is too
+// small for one.
+func order(customer, size int) []byte {
+	const form = `{"id":"order-%d","customer":%d,"amount":1499.95,"paid":true,"note":"%s"}`
+	b := fmt.Appendf(nil, form, customer, customer, "")
+	return fmt.Appendf(nil, form, customer, customer, strings.Repeat("x", max(size-len(b), 0)))
 }
 
 // Usage is what a process has used since it started.

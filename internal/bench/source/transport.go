@@ -13,18 +13,30 @@ import (
 // Transport is the source behind the SDK.
 type Transport struct{}
 
-// profile is what every delivery can do.
-func profile() []core.Capabilities {
-	return []core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueNow, Counts: core.CountNative, Unsettled: core.UnsettledOnDisconnect}}
+// What deliveries can do, and what those of Options.Copies can.
+var (
+	requeued = core.Capabilities{Ack: core.AckSingle, Requeue: core.RequeueNow, Counts: core.CountNative, Unsettled: core.UnsettledOnDisconnect}
+	copied   = core.Capabilities{Ack: core.AckSingle, Unsettled: core.UnsettledOnDisconnect}
+)
+
+// profiles are those of one subscription.
+func (o Options) profiles() []core.Capabilities {
+	if o.Copies {
+		return []core.Capabilities{copied}
+	}
+	return []core.Capabilities{requeued}
 }
+
+// publishing is what every destination does: it takes a message and forgets it.
+var publishing = core.Publishing{Confirms: core.ConfirmQueued, Headers: core.HeadersNativeBytes, Retains: core.RetainTransport}
 
 // Describe says what the transport is.
 func (Transport) Describe() pluginapi.Spec {
 	return pluginapi.Spec{
 		Name: "bench", Version: "1",
 		Subscription: pluginapi.SchemaOf[Options](),
-		Ceilings:     profile(),
-		Publishing:   core.Publishing{Confirms: core.ConfirmQueued},
+		Ceilings:     []core.Capabilities{requeued, copied},
+		Publishing:   publishing,
 		Requests:     true,
 	}
 }
@@ -39,8 +51,15 @@ func (endpoint) Inspect(u pluginapi.Usage) pluginapi.Inspection {
 		Registrations: make([]pluginapi.RegistrationReport, len(u.Registrations)),
 		Destinations:  make([]pluginapi.TargetReport, len(u.Destinations)),
 	}
-	for i := range in.Registrations {
-		in.Registrations[i].Profiles = profile()
+	for i, r := range u.Registrations {
+		var o Options
+		if err := r.Options.Bind(&o); err != nil {
+			in.Registrations[i].Findings = []pluginapi.Finding{{Option: "options", Message: err.Error()}}
+		}
+		in.Registrations[i].Profiles = o.profiles()
+	}
+	for i := range in.Destinations {
+		in.Destinations[i].Publishing = publishing
 	}
 	return in
 }
@@ -78,17 +97,20 @@ type subscription struct {
 }
 
 func newSubscription(o Options) *subscription {
-	s := &subscription{options: o, messages: o.messages()}
+	s := &subscription{options: o}
+	if !o.Idle { // of which there are thousands
+		s.messages = o.messages()
+	}
 	if o.Every > 0 {
 		s.pace = time.NewTicker(time.Duration(o.Every))
 	}
 	return s
 }
 
-func (s *subscription) Profiles() []core.Capabilities { return profile() }
+func (s *subscription) Profiles() []core.Capabilities { return s.options.profiles() }
 
 func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.Batch, error) {
-	if room.Messages == 0 {
+	if room.Messages == 0 || s.options.Idle {
 		<-ctx.Done()
 		return pluginapi.Batch{}, ctx.Err()
 	}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/bench/source"
+)
+
+// The ways to handle deliveries in a service. Each gets the same messages: an
+// order of 512 B as JSON, 3 headers, 64 partition keys in turn.
+const (
+	Raw  = "raw" // the payload as it is
+	JSON = "JSON, 5 fields"
+)
+
+// Handlings are all of them; the others are compared with the first.
+func Handlings() []string { return []string{Raw, JSON} }
+
+// handled are the messages of handlings.
+var handled = source.Options{Frame: Base.Frame, Payload: Base.Payload, Headers: Base.Headers, JSON: true, Keys: 64}
+
+// declare declares the handler of a handling.
+func declare(name string, s *host.Subscription, n *atomic.Uint64) error {
+	switch name {
+	case Raw:
+		host.Handle(s, func(_ context.Context, m *host.Message[[]byte]) error { return one(n, len(m.Value) == 0) })
+	case JSON:
+		host.Handle(s, func(_ context.Context, m *host.Message[source.Order]) error { return one(n, !m.Value.Paid) })
+	default:
+		return fmt.Errorf("no handling %q", name)
+	}
+	return nil
+}
+
+// one counts a message, unless it is not what was sent.
+func one(n *atomic.Uint64, empty bool) error {
+	if empty {
+		return host.Drop(errEmpty)
+	}
+	n.Add(1)
+	return nil
+}
+
+// handling measures one way to handle.
+func handling(ctx context.Context, plugin, name string, d time.Duration) (Sample, error) {
+	var unknown error
+	s, err := serve(ctx, plugin, handled, Base.Window, d, func(s *host.Subscription, n *atomic.Uint64) {
+		unknown = declare(name, s, n)
+	})
+	if unknown != nil {
+		err = unknown
+	}
+	if err != nil {
+		return Sample{}, fmt.Errorf("measure handling %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// HandlingReport is one way to handle.
+type HandlingReport struct {
+	Name    string   `json:"name"`
+	Samples []Sample `json:"samples"`
+	Median  Sample   `json:"median"`
+	// Ratios to the first one, of the same round: of rates and of the host's CPU.
+	Rate float64 `json:"rate_ratio"`
+	CPU  float64 `json:"cpu_ratio"`
+}
+
+// finishHandlings computes medians and ratios.
+func finishHandlings(hs []HandlingReport) {
+	for i := range hs {
+		h := &hs[i]
+		h.Median = medians(h.Samples)
+		h.Rate = ratio(h.Samples, hs[0].Samples, func(s Sample) float64 { return s.Rate })
+		h.CPU = ratio(h.Samples, hs[0].Samples, func(s Sample) float64 { return s.HostCPU })
+	}
+}
+
+// writeHandlings writes their table.
+func writeHandlings(w *strings.Builder, hs []HandlingReport) {
+	if len(hs) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nhandler (%d B of JSON + %d)\tmessages/s\tx raw\tns CPU host\tx raw\tallocs host\n", handled.Payload, handled.Headers)
+	for _, h := range hs {
+		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.0f\t%.2f\t%.2f\n", h.Name, h.Median.Rate, h.Rate, h.Median.HostCPU*1e3, h.CPU, h.Median.HostAllocs)
+	}
+}
