@@ -14,11 +14,39 @@ type Declared struct {
 	RetryTo        bool          // RetryTo or RetryToFunc is given
 	DeadLetter     bool          // DeadLetterTo is given
 	LongestBackoff time.Duration // longest delay of a declared Backoff
+	MaxElapsed     time.Duration // budget of time since the first failure; 0 = none
 	Floor          time.Duration // largest wait before a plain requeue; 0 = Floor(0)
 	Forward        Route         // where every message goes before its ack; state none = it is not forwarded
+	Reply          Route         // where replies go before the ack; state none = there are none
+	Publishes      []Route       // where publishes go that are held back until the handler has returned
+	Panic          Reaction      // what a panic counts as; zero = a retry
+	Undecodable    Reaction      // what an undecodable message counts as; zero = a drop
+	Errors         []ErrorClass  // errors of the handler that count as something else than a retry
+	Snooze         Snooze
 	Journal        bool
 	Workers        int // 0 = 1
 	ByKey          bool
+	Batch          int // most deliveries that are handled at once; 0 = 1
+}
+
+// Reaction is what a failure counts as that says no outcome of its own. The
+// zero value stands for the default.
+type Reaction struct {
+	Outcome Outcome // its cause is not read
+	Spent   bool    // it is a retry for which no attempt is left, see Case.Spent
+}
+
+// ErrorClass is a class of errors and what they count as.
+type ErrorClass struct {
+	Match string // in words
+	Reaction
+}
+
+// Snooze bounds how often and how long a handler may put one delivery off. The
+// zero value says nothing of it.
+type Snooze struct {
+	Times int
+	Total time.Duration
 }
 
 // Finding is a refusal or a warning at start. The caller adds which
@@ -59,6 +87,7 @@ func Check(p Policy, profiles []Capabilities, retry, dead Route, d Declared) []F
 		}
 		k.copies(s)
 		k.backoff(s)
+		k.elapsed(s)
 		k.retries(s)
 	}
 	slices.SortStableFunc(k.found, func(a, b Finding) int {
@@ -104,6 +133,9 @@ func (k *checker) rules() {
 	if k.d.LongestBackoff < 0 {
 		k.refuse("Backoff", fmt.Sprintf("its longest delay is %s", k.d.LongestBackoff), "use delays of 0 or more")
 	}
+	if k.d.MaxElapsed < 0 {
+		k.refuse("MaxElapsed", fmt.Sprintf("it is %s", k.d.MaxElapsed), "use a time above 0, or leave it out for no limit")
+	}
 	if k.d.Floor < 0 {
 		k.refuse("Floor", fmt.Sprintf("it is %s", k.d.Floor), "use 0 to turn it off, or a wait above it")
 	}
@@ -142,7 +174,7 @@ func (k *checker) copies(s *Capabilities) {
 			k.refuse("RetryTo", "the source counts deliveries, so no copy is made below the cap: its count would start again",
 				"leave RetryTo out; MaxAttempts and DeadLetterTo work on the source's own count")
 		}
-	case !possible && (s.Requeue != RequeueDelayed || k.p.MaxAttempts > 0):
+	case !possible && (s.Requeue != RequeueDelayed || k.p.capped()):
 		k.refuse("RetryTo", "there is no destination for copies: the source does not count deliveries and has no address of its own",
 			"name one with RetryTo or RetryToFunc")
 	case k.retry.State == RouteOpen && k.retry.Caps.Headers == HeadersNone && !k.retry.To.IsZero():
@@ -154,7 +186,7 @@ func (k *checker) copies(s *Capabilities) {
 // backoff checks that the longest delay of a Backoff can be carried.
 func (k *checker) backoff(s *Capabilities) {
 	longest := k.d.LongestBackoff
-	if longest <= 0 || k.p.MaxAttempts == 0 && k.p.DeadLetter {
+	if longest <= 0 || !k.p.capped() && k.p.DeadLetter {
 		return // without a cap every retry is a dead letter at once
 	}
 	counts := s.Counts == CountNative
@@ -178,6 +210,15 @@ func (k *checker) backoff(s *Capabilities) {
 		"shorten Backoff's longest delay, or raise the source's limit")
 }
 
+// elapsed warns of a budget of time that is spent on attempts one right after the
+// other. Where the source takes deliveries back, the floor keeps them apart.
+func (k *checker) elapsed(s *Capabilities) {
+	if k.p.Elapsed && k.p.MaxAttempts == 0 && !k.p.Backoff && s.Counts == CountNone {
+		k.warn("MaxElapsed", fmt.Sprintf("a message that always fails is handled again at once for %s, as fast as its copies come back",
+			shortDuration(k.d.MaxElapsed)), "declare Backoff, or MaxAttempts as well")
+	}
+}
+
 // retries warns of retries that cannot be carried out.
 func (k *checker) retries(s *Capabilities) {
 	timeout := s.Unsettled == UnsettledOnTimeout && s.Ack == AckSingle
@@ -188,7 +229,7 @@ func (k *checker) retries(s *Capabilities) {
 	case k.p.Empty():
 		k.warn("MaxAttempts", "a retry, and with it a handler's error, cannot be carried out: the source takes nothing back",
 			"declare MaxAttempts, DeadLetterTo or Backoff")
-	case s.Counts == CountNative && (k.p.MaxAttempts > 1 || k.p.MaxAttempts == 0 && !k.p.DeadLetter):
+	case s.Counts == CountNative && k.p.MaxAttempts != 1 && (k.p.capped() || !k.p.DeadLetter):
 		k.warn("MaxAttempts", "a retry below the cap cannot be carried out: the source counts, so no copy is made, and takes nothing back",
 			"set MaxAttempts to 1 with a DeadLetterTo, or leave the cap out and keep DeadLetterTo")
 	}

@@ -84,21 +84,21 @@ func (d *draft) outcome() {
 	}
 }
 
-// retry applies the policy: the cap comes first, a dead letter without a cap
-// takes every retry, the rest goes back.
+// retry applies the policy: the cap comes first, a dead letter without one takes
+// every retry, the rest goes back.
 func (d *draft) retry() {
 	p, c := d.policy, d.c
 	copies := c.Retry.State != RouteNone
 	n := c.Attempt.Number(c.Source, copies)
 	later := c.Outcome.Kind == OutcomeRetryAfter || p.Backoff
 	switch {
-	case p.MaxAttempts > 0 && n >= uint64(p.MaxAttempts):
+	case c.Spent, p.MaxAttempts > 0 && n >= uint64(p.MaxAttempts):
 		d.spent()
-	case p.MaxAttempts == 0 && p.DeadLetter:
+	case !p.capped() && p.DeadLetter:
 		d.deadLetter()
 	case later:
 		d.later(max(c.Outcome.After, 0))
-	case p.MaxAttempts > 0 && copies && c.Source.Counts == CountNone:
+	case p.capped() && copies && c.Source.Counts == CountNone:
 		d.later(0)
 	case p.MaxAttempts > 0:
 		d.again(0)
@@ -163,7 +163,7 @@ func (d *draft) later(wait time.Duration) {
 	s, to := &c.Source, &c.Retry
 	counts, copies := s.Counts == CountNative, to.State != RouteNone
 	native := !d.gone && (counts || !copies ||
-		p.MaxAttempts == 0 && s.Requeue == RequeueDelayed && within(wait, s.MaxDelay))
+		!p.capped() && s.Requeue == RequeueDelayed && within(wait, s.MaxDelay))
 	switch {
 	case native && s.Requeue != RequeueNone:
 		d.requeueLater(wait)

@@ -126,6 +126,9 @@ func everyPolicy() []core.Policy {
 		for _, dead := range []bool{false, true} {
 			for _, backoff := range []bool{false, true} {
 				out = append(out, core.Policy{MaxAttempts: attempts, DeadLetter: dead, Backoff: backoff})
+				if attempts != 1 {
+					out = append(out, core.Policy{MaxAttempts: attempts, DeadLetter: dead, Backoff: backoff, Elapsed: true})
+				}
 			}
 		}
 	}
@@ -142,13 +145,13 @@ func everyCase(caps core.Capabilities, p core.Policy, o core.Outcome, take func(
 				continue
 			}
 			for attempt := uint32(1); attempt <= 4; attempt++ {
-				for bits := range 16 {
-					full := bits&2 != 0
-					if full && (!copies || o.After == 0) || !take() {
+				for bits := range 32 {
+					full, spent := bits&2 != 0, bits&16 != 0
+					if full && (!copies || o.After == 0) || spent && (!copies || attempt > 1) || !take() {
 						continue
 					}
 					c := core.Case{Source: caps, Retry: r, Dead: deadRoute, Outcome: o}
-					c.Journal, c.Full = bits&1 != 0, full
+					c.Journal, c.Full, c.Spent = bits&1 != 0, full, spent
 					if bits&4 != 0 {
 						c.Void = core.VoidGone
 					}

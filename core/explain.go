@@ -3,7 +3,6 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,12 @@ func Explain(p Policy, profiles []Capabilities, retry, dead Route, d Declared) T
 	}
 	if d.Forward.State == RouteOpen {
 		t.Forward = routeText(&d.Forward, "")
+	}
+	if d.Reply.State == RouteOpen {
+		t.Reply = routeText(&d.Reply, "the address that the message names")
+	}
+	for i := range d.Publishes {
+		t.Publishes = append(t.Publishes, routeText(&d.Publishes[i], ""))
 	}
 	if p.DeadLetter {
 		t.DeadLetter = routeText(&dead, "no destination")
@@ -50,6 +55,7 @@ type explainer struct {
 type saying struct {
 	name    string
 	outcome Outcome
+	spent   bool   // no attempt is left
 	delay   string // what Outcome.After is printed as, "" = as it is
 }
 
@@ -57,6 +63,7 @@ type saying struct {
 type class struct {
 	name    string
 	attempt Attempt
+	spent   bool // the time for attempts is over
 	floor   time.Duration
 }
 
@@ -87,7 +94,7 @@ func (x *explainer) rows() []Row {
 		over := class{name: "over cap", attempt: Attempt{Native: x.p.MaxAttempts + 1}}
 		rows = append(rows, x.row(saying{name: "delivered"}, over))
 	}
-	return rows
+	return append(rows, x.snoozes()...)
 }
 
 func isLater(r *Row) bool { return strings.HasPrefix(r.Outcome, "retry-after") }
@@ -109,88 +116,6 @@ func (r *Row) sameAs(o *Row) bool {
 		slices.Equal(r.Notes, o.Notes) && slices.Equal(r.Steps, o.Steps) && slices.Equal(r.Failures, o.Failures)
 }
 
-// sayings are the outcomes of the table. Under a Backoff a plain retry is one
-// later, by up to its longest delay.
-func (x *explainer) sayings() []saying {
-	retry := saying{outcome: Outcome{Kind: OutcomeRetry}}
-	if x.p.Backoff {
-		retry.outcome = Outcome{Kind: OutcomeRetryAfter, After: x.d.LongestBackoff}
-		retry.delay = "up to " + shortDuration(x.d.LongestBackoff)
-	}
-	named := func(name string, o saying, cause Cause) saying {
-		o.name, o.outcome.Cause = name, cause
-		return o
-	}
-	all := []saying{
-		{name: "ack", outcome: Outcome{Kind: OutcomeAck}},
-		{name: "drop", outcome: Outcome{Kind: OutcomeDrop}},
-		named("retry", retry, CauseReturned),
-	}
-	all = append(all, x.delays()...)
-	return append(all,
-		saying{name: "dead-letter", outcome: Outcome{Kind: OutcomeDeadLetter}},
-		saying{name: "leave", outcome: Outcome{Kind: OutcomeLeave}},
-		named("error", retry, CauseError),
-		named("panic", retry, CausePanic),
-		saying{name: "undecodable", outcome: Outcome{Kind: OutcomeDrop, Cause: CauseUndecodable}},
-	)
-}
-
-// delays are the outcome retry-after, once for each range of delays between
-// the limits of the source and the destination.
-func (x *explainer) delays() []saying {
-	var limits []time.Duration
-	add := func(d time.Duration) {
-		if d > 0 && !slices.Contains(limits, d) {
-			limits = append(limits, d)
-		}
-	}
-	add(x.s.MaxDelay)
-	if !x.s.Extend {
-		add(x.s.MaxHold)
-	}
-	if x.retry.State == RouteOpen {
-		add(x.retry.Caps.MaxDelay)
-	}
-	slices.Sort(limits)
-	const sample = time.Hour + 7 // no delay that a plan has by itself
-	at := func(name string, d time.Duration) saying {
-		return saying{name: name, outcome: Outcome{Kind: OutcomeRetryAfter, After: d}, delay: "d"}
-	}
-	out := []saying{{name: "retry-after 0", outcome: Outcome{Kind: OutcomeRetryAfter}}}
-	low := time.Duration(0)
-	for _, limit := range limits {
-		name := "retry-after d < " + shortDuration(limit)
-		if low > 0 {
-			name = fmt.Sprintf("retry-after %s <= d < %s", shortDuration(low), shortDuration(limit))
-		}
-		out = append(out, at(name, low+(limit-low+1)/2))
-		low = limit
-	}
-	if low == 0 {
-		return append(out, at("retry-after d", sample))
-	}
-	return append(out, at("retry-after d >= "+shortDuration(low), low+sample))
-}
-
-// joinDelays names two neighbouring ranges of delays as one.
-func joinDelays(a, b string) string {
-	from, _, ok := strings.Cut(strings.TrimPrefix(a, "retry-after "), " <= d")
-	_, to, bounded := strings.Cut(b, " < ")
-	switch {
-	case a == "retry-after 0" && bounded:
-		return "retry-after d < " + to
-	case a == "retry-after 0" || !bounded && !ok && !strings.Contains(a, ">="):
-		return "retry-after d"
-	case ok && bounded:
-		return "retry-after " + from + " <= d < " + to
-	case bounded:
-		return "retry-after d < " + to
-	default:
-		return "retry-after d >= " + from
-	}
-}
-
 // classes are the classes of attempts that can differ.
 func (x *explainer) classes() []class {
 	copies := x.retry.State != RouteNone
@@ -203,32 +128,42 @@ func (x *explainer) classes() []class {
 	}
 	unknown := x.s.Counts == CountNone && !copies
 	limit := uint64(x.p.MaxAttempts)
+	var out []class
 	switch {
 	case limit > 0 && unknown:
-		return []class{{name: "unknown"}}
+		out = []class{{name: "unknown"}}
 	case limit > 0:
-		var out []class
 		if limit > 1 {
 			out = append(out, at("first", 1))
 		}
 		if limit > 2 {
 			out = append(out, at("below cap", 2))
 		}
-		return append(out, at("at cap", limit), at("over cap", limit+1))
+		out = append(out, at("at cap", limit), at("over cap", limit+1))
+	default:
+		first, again := at("first", 1), at("again", 2)
+		if unknown {
+			first, again = class{name: "unknown"}, class{name: "unknown, again"}
+		}
+		again.floor = x.d.Floor
+		out = []class{first, again}
 	}
-	first, again := at("first", 1), at("again", 2)
-	if unknown {
-		first, again = class{name: "unknown"}, class{name: "unknown, again"}
+	if x.p.Elapsed {
+		late := out[len(out)-1]
+		if limit > 0 {
+			late = out[0]
+		}
+		late.name, late.spent = "time up", true
+		out = append(out, late)
 	}
-	again.floor = x.d.Floor
-	return []class{first, again}
+	return out
 }
 
 // row makes the row of one outcome at one class of attempts.
 func (x *explainer) row(said saying, at class) Row {
 	c := Case{
 		Source: *x.s, Retry: *x.retry, Dead: *x.dead, Attempt: at.attempt,
-		Outcome: said.outcome, Floor: at.floor, Journal: x.d.Journal,
+		Outcome: said.outcome, Floor: at.floor, Spent: said.spent || at.spent, Journal: x.d.Journal,
 	}
 	var plan Plan
 	Decide(x.p, &c, &plan)
@@ -263,24 +198,10 @@ func (x *explainer) row(said saying, at class) Row {
 			r.Copy = routeName(c.route(to), "fn")
 		}
 	}
-	if said.outcome.Kind == OutcomeAck && x.d.Forward.State == RouteOpen {
-		x.forward(&r, path, c, names)
+	if said.outcome.Kind == OutcomeAck && said.outcome.Cause == CauseReturned {
+		x.before(&r, path, c, names)
 	}
 	return r
-}
-
-// forward makes the row of an ack one of a message that is forwarded first:
-// until its receipt the message itself is what must go on, as a copy's is.
-func (x *explainer) forward(r *Row, path Path, c Case, names Names) {
-	to := &x.d.Forward
-	name := "FORWARD(" + routeName(to, "") + ")"
-	c.Retry = *to
-	whole := append(Path{{Step: Step{Do: ActPublish, To: TargetRetry}}}, path...)
-	r.Plan = name + "; " + r.Plan
-	r.Ends = Fate(whole, len(whole), PartyNobody, &c)
-	r.Steps = steps(whole, &c, names)
-	r.Steps[1].Step = name
-	r.Failures = append([]RowFailure{{If: name + "=FAILED", Then: "as an error"}}, r.Failures...)
 }
 
 // steps are the deaths after each step that is more than a line.

@@ -65,6 +65,32 @@ var explained = []struct {
 		core.Route{},
 		core.Declared{Cap: true, Forward: core.Route{To: core.Destination{Endpoint: "other", Name: "next"}, State: core.RouteOpen, Restarts: true, Caps: rows.Stored()}},
 	},
+	{
+		"reactions", core.Policy{DeadLetter: true, Backoff: true, Elapsed: true},
+		[]core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueNow, Reject: core.RejectDrops, MaxHold: 30 * time.Second, Address: "own", Unsettled: core.UnsettledOnTimeout, Durable: true, Order: core.OrderTotal}},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "own"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: rows.Stored()},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "q"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: rows.Stored()},
+		core.Declared{
+			DeadLetter: true, LongestBackoff: time.Minute, MaxElapsed: time.Hour, Workers: 8, Batch: 64,
+			Panic:       core.Reaction{Outcome: core.Outcome{Kind: core.OutcomeFailFast}},
+			Undecodable: core.Reaction{Outcome: core.Outcome{Kind: core.OutcomeDeadLetter}},
+			Errors: []core.ErrorClass{
+				{Match: "Is(file does not exist)", Reaction: core.Reaction{Outcome: core.Outcome{Kind: core.OutcomeRetry}, Spent: true}},
+				{Match: "As(*net.OpError)", Reaction: core.Reaction{Outcome: core.Outcome{Kind: core.OutcomeRetryAfter, After: 5 * time.Second}}},
+				{Match: "When(main.go:12)", Reaction: core.Reaction{Outcome: core.Outcome{Kind: core.OutcomeAck}}},
+			},
+			Snooze: core.Snooze{Times: 100, Total: time.Hour},
+			Reply:  core.Route{State: core.RouteOpen, Restarts: true, Own: true, Caps: core.Publishing{Confirms: core.ConfirmStored, Retains: core.RetainTransport}},
+			Publishes: []core.Route{
+				{To: core.Destination{Endpoint: "other", Name: "audit"}, State: core.RouteOpen, Restarts: true, Caps: core.Publishing{Confirms: core.ConfirmQueued, Retains: core.RetainTransport}},
+			},
+		},
+	},
+	{
+		"budget", core.Policy{MaxAttempts: 5, Elapsed: true},
+		[]core.Capabilities{rows.Kinds()["C"]}, core.Route{}, core.Route{},
+		core.Declared{Cap: true, MaxElapsed: 10 * time.Minute, Workers: 4, ByKey: true, Snooze: core.Snooze{Times: 3, Total: time.Minute}},
+	},
 }
 
 func TestExplainGolden(t *testing.T) {
@@ -87,16 +113,29 @@ func TestExplainGolden(t *testing.T) {
 // Every table has a row for each outcome, names every attempt once for it, and
 // says the same each time.
 func TestExplainIsWhole(t *testing.T) {
-	want := []string{"ack", "drop", "retry", "retry-after", "dead-letter", "leave", "error", "panic", "undecodable"}
+	want := []string{"ack", "drop", "retry", "retry-after", "dead-letter", "leave", "error", "error Is(a)", "panic", "undecodable", "snooze"}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(validSets()).Draw(t, "capabilities")
 		p := rapid.SampledFrom(everyPolicy()).Draw(t, "policy")
 		r := rapid.SampledFrom(retryRoutes).Draw(t, "retry")
-		d := core.Declared{LongestBackoff: time.Minute, Floor: time.Second, Journal: rapid.Bool().Draw(t, "journal")}
+		reaction := rapid.Custom(func(t *rapid.T) core.Reaction {
+			return core.Reaction{Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"), Spent: rapid.Bool().Draw(t, "spent")}
+		})
+		d := core.Declared{
+			LongestBackoff: time.Minute, MaxElapsed: time.Hour, Floor: time.Second, Journal: rapid.Bool().Draw(t, "journal"),
+			Panic: reaction.Draw(t, "panic"), Undecodable: reaction.Draw(t, "undecodable"),
+			Errors:  []core.ErrorClass{{Match: "Is(a)", Reaction: reaction.Draw(t, "error")}},
+			Snooze:  core.Snooze{Times: 1, Total: time.Hour},
+			Forward: rapid.SampledFrom(retryRoutes).Draw(t, "forward"),
+			Reply:   rapid.SampledFrom(retryRoutes).Draw(t, "reply"),
+			Workers: rapid.IntRange(0, 2).Draw(t, "workers"), ByKey: rapid.Bool().Draw(t, "by key"),
+			Publishes: rapid.SliceOfN(rapid.SampledFrom(retryRoutes), 0, 2).Draw(t, "publishes"),
+		}
 		table := core.Explain(p, []core.Capabilities{s}, r, deadRoute, d)
 		rowsOf := map[string]map[string]bool{}
 		for _, row := range table.Profiles[0].Rows {
-			name, _, _ := strings.Cut(row.Outcome, " ")
+			name, _, _ := strings.Cut(row.Outcome, " d")
+			name = strings.TrimSuffix(name, " 0")
 			if rowsOf[name] == nil {
 				rowsOf[name] = map[string]bool{}
 			}

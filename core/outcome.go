@@ -75,7 +75,12 @@ type Policy struct {
 	DeadLetter  bool   // a dead letter is declared
 	RetryTo     bool   // a destination for copies is named (RetryTo or RetryToFunc)
 	Backoff     bool   // a Backoff is declared
+	Elapsed     bool   // a MaxElapsed is declared: a cap on time, see Case.Spent
 }
 
 // Empty reports whether the policy declares nothing that changes a retry.
-func (p Policy) Empty() bool { return p.MaxAttempts == 0 && !p.DeadLetter && !p.Backoff }
+func (p Policy) Empty() bool { return !p.capped() && !p.DeadLetter && !p.Backoff }
+
+// capped reports whether attempts end at some time, by their number or their
+// time, so that something has to travel with the message that says when.
+func (p *Policy) capped() bool { return p.MaxAttempts > 0 || p.Elapsed }

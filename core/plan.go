@@ -33,6 +33,7 @@ type Case struct {
 	Held    time.Duration // time since the delivery was received
 	Floor   time.Duration // least wait before a plain requeue (D17)
 	Void    Void
+	Spent   bool // no further attempt, whatever the count says: the time for attempts is over, or the error is one that is never retried
 	Journal bool // a journal is there
 	Full    bool // no room for another waiting copy (D3)
 }

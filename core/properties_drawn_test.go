@@ -43,6 +43,7 @@ func TestPropertiesOfDrawnCases(t *testing.T) {
 				MaxAttempts: rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "cap"),
 				DeadLetter:  rapid.Bool().Draw(t, "dead letter"),
 				Backoff:     rapid.Bool().Draw(t, "backoff"),
+				Elapsed:     rapid.Bool().Draw(t, "budget"),
 			},
 			c: core.Case{
 				Source: caps, Retry: route.Draw(t, "retry"), Dead: deadRoute,
@@ -54,6 +55,7 @@ func TestPropertiesOfDrawnCases(t *testing.T) {
 				Floor:   delay.Draw(t, "floor"),
 				Journal: rapid.Bool().Draw(t, "journal"),
 				Full:    rapid.Bool().Draw(t, "full"),
+				Spent:   rapid.Bool().Draw(t, "spent"),
 			},
 		}
 		if caps.MaxHold > 0 {

@@ -34,6 +34,8 @@ var properties = []property{
 	{name: "fate before the first step", onPath: fateBeforeTheFirstStep},
 	{name: "empty policy publishes nothing", onPlan: emptyPolicyPublishesNothing},
 	{name: "pure", onPlan: pure},
+	{name: "spent is the cap", onPlan: spentIsTheCap},
+	{name: "a budget is a cap", onPlan: aBudgetIsACap},
 	{name: "lines are not repeated", onPath: linesAreNotRepeated},
 	{name: "rows do not stay", onPath: rowsDoNotStay},
 	{name: "nothing is lost by a death", onPath: nothingIsLostByADeath},
@@ -385,27 +387,6 @@ func pure(s *situation) string {
 		return "decided twice it is " + again.String()
 	case p != s.policy || c != s.c:
 		return "the arguments changed"
-	}
-	return ""
-}
-
-// L-UNS never stands after L-DEC nor at the cap, and nothing is said twice.
-func TestPropertyLinesAreNotRepeated(t *testing.T) { report(t, "lines are not repeated") }
-
-func linesAreNotRepeated(s *situation, path core.Path) string {
-	seen := map[core.LogCode]int{}
-	for _, d := range path {
-		if d.Step.Do == core.ActLog {
-			seen[d.Step.Code]++
-		}
-	}
-	for code, n := range seen {
-		if n > 1 {
-			return fmt.Sprintf("%s is said %d times", code, n)
-		}
-	}
-	if seen[core.LogUnsettled] > 0 && (seen[core.LogDecode] > 0 || s.capped) {
-		return "L-UNS is not for a delivery that was undecodable or at the cap"
 	}
 	return ""
 }

@@ -69,6 +69,13 @@ func policyText(p *Policy, retry, dead *Route, d *Declared) string {
 	if p.MaxAttempts > 0 {
 		words = append(words, fmt.Sprintf("at most %d attempts", p.MaxAttempts))
 	}
+	if p.Elapsed {
+		w := "within " + shortDuration(d.MaxElapsed) + " of the first failure"
+		if p.MaxAttempts == 0 {
+			w = "attempts " + w
+		}
+		words = append(words, w)
+	}
 	if p.Backoff {
 		words = append(words, "backoff up to "+shortDuration(d.LongestBackoff))
 	}
@@ -84,6 +91,9 @@ func policyText(p *Policy, retry, dead *Route, d *Declared) string {
 			w += " by key"
 		}
 		words = append(words, w)
+	}
+	if d.Batch > 1 {
+		words = append(words, fmt.Sprintf("batches of up to %d", d.Batch))
 	}
 	if len(words) == 0 {
 		words = append(words, "nothing")
@@ -188,6 +198,10 @@ func (x *explainer) order(path Path) string {
 		return "nothing behind it in its scope is settled"
 	case released && x.s.Unsettled != UnsettledLost:
 		return "later ones pass it"
+	case ordered && x.d.Workers > 1 && x.d.ByKey:
+		return "kept within a key"
+	case ordered && x.d.Workers > 1:
+		return "begun in order, ended in any"
 	case ordered:
 		return "kept"
 	default:

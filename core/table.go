@@ -16,6 +16,8 @@ type Table struct {
 	Subscription string    `json:"subscription,omitempty"`
 	Policy       string    `json:"policy"`
 	Forward      string    `json:"forward,omitempty"`     // where messages are forwarded to before their ack
+	Reply        string    `json:"reply,omitempty"`       // where replies go before the ack
+	Publishes    []string  `json:"publishes,omitempty"`   // where publishes go that leave before the ack
 	Copies       string    `json:"copies,omitempty"`      // where copies go, and what a receipt is worth there
 	DeadLetter   string    `json:"dead_letter,omitempty"` // the same of dead letters
 	Profiles     []Profile `json:"profiles"`
@@ -126,6 +128,12 @@ func (t *Table) facts() [][2]string {
 	out := [][2]string{{"declared", t.Policy}}
 	if t.Forward != "" {
 		out = append(out, [2]string{"forwards to", t.Forward})
+	}
+	if t.Reply != "" {
+		out = append(out, [2]string{"replies to", t.Reply})
+	}
+	for _, p := range t.Publishes {
+		out = append(out, [2]string{"publishes to", p})
 	}
 	if t.Copies != "" {
 		out = append(out, [2]string{"copies go to", t.Copies})
