@@ -62,9 +62,21 @@ func register(s *Subscription, as string, at place, rules []Rule) *handled {
 	}
 	set, found := resolve(rules)
 	h := &handled{place: at, as: as, rules: set}
-	h.complain(s, found...)
+	h.complain(s, append(found, h.misplaced()...)...)
 	s.handled = h
 	return h
+}
+
+// misplaced complains of rules that are nothing to this kind of handler.
+func (h *handled) misplaced() []Finding {
+	var found []Finding
+	add := func(rule string, wrong bool, message, fix string) {
+		if at, given := h.rules.given[rule]; given && wrong {
+			found = append(found, Finding{Option: rule, Message: message, Fix: fix, Places: places(at, h.place)})
+		}
+	}
+	add("ReplyTo", h.as != "HandleReply", "is given to "+h.as+", which does not reply", "use HandleReply, or leave the rule out")
+	return found
 }
 
 // complain keeps what is wrong with a registration for the start.

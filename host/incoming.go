@@ -15,17 +15,17 @@ import (
 // can make another; a struct that embeds an Incoming stands for the one that it
 // embeds. It is valid as long as the message is, until the handler returns.
 type Incoming interface {
-	Name() string                   // the topic, key or queue that it was read from
-	Header(name string) string      // the last value of a header, in any case; "" = it is not there
-	Headers() core.Headers          // all headers in the order received
-	Payload() []byte                // the bytes as received
-	Attempt() uint64                // 1 = the first delivery, 0 = unknown
-	Last() bool                     // the last attempt that MaxAttempts allows
-	Endpoint() string               // the name of the subscription's endpoint
-	Subscription() string           // the subscription's name
-	Published() time.Time           // when it was published; zero = unknown
-	Snoozes() int                   // how often it was put off without being counted
-	OnUnpublished(undo func(error)) // see Message.OnUnpublished
+	Name() string                // the topic, key or queue that it was read from
+	Header(name string) string   // the last value of a header, in any case; "" = it is not there
+	Headers() core.Headers       // all headers in the order received
+	Payload() []byte             // the bytes as received
+	Attempt() uint64             // 1 = the first delivery, 0 = unknown
+	Last() bool                  // the last attempt that MaxAttempts allows
+	Endpoint() string            // the name of the subscription's endpoint
+	Subscription() string        // the subscription's name
+	Published() time.Time        // when it was published; zero = unknown
+	Snoozes() int                // how often it was put off without being counted
+	OnNotAcked(undo func(error)) // see Message.OnNotAcked
 
 	envelope() *envelope
 }
@@ -66,4 +66,11 @@ func (e *envelope) payload() []byte {
 		return nil
 	}
 	return e.delivery.Message.Payload
+}
+
+// undone tells those who want to know that a delivery is not acked after all.
+func undone(undo []func(error), why error) {
+	for _, f := range undo {
+		f(why)
+	}
 }

@@ -9,14 +9,24 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host/internal/settlement"
+	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
 // calls is what the runners of all types have in common: what is decided with
 // what the user's code did.
 type calls struct {
-	rules  *ruleSet
-	from   *Subscription
-	codecs *codecs
+	rules   *ruleSet
+	from    *Subscription
+	codecs  *codecs
+	replies *replying // nil = the handler's result is no reply
+}
+
+// ready makes it ready for a run.
+func (c *calls) ready(s *subscribed) {
+	c.codecs = &s.on.run.opts.codecs
+	if c.replies != nil {
+		c.replies.routes = &routes{s: s, purpose: transportpb.Purpose_PURPOSE_REPLY}
+	}
 }
 
 // judge reads an error that the user's code returned. ctx is the one that a stop
@@ -84,24 +94,39 @@ func (c *calls) acked(e *envelope) settlement.Said {
 	if !c.rules.forward.IsZero() {
 		said.Publishes = append(said.Publishes, c.forward(e))
 	}
+	if c.replies != nil && e.replies {
+		reply, ok, err := c.replies.publish(c, e)
+		if err != nil {
+			return c.failed(e.delivery, err)
+		}
+		if ok {
+			said.Publishes = append(said.Publishes, reply)
+		}
+	}
 	if len(said.Publishes) > 0 {
 		said.Failed = c.unpublished(e.undo)
 	}
 	return said
 }
 
-// unpublished returns what decides where a publish of an ack is not confirmed,
-// and tells those who want to know.
+// unpublished returns what decides where a publish of an ack is not confirmed;
+// undo is told.
 func (c *calls) unpublished(undo []func(error)) func(d *settlement.Delivery, err error) settlement.Said {
-	return func(d *settlement.Delivery, err error) settlement.Said {
-		for _, f := range undo {
-			f(err)
-		}
-		said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}, Err: err}
-		var failed *settlement.PublishError
-		if errors.As(err, &failed) && failed.Purpose == purposeReply {
-			said.Outcome.Cause = core.CauseReplyFailed
-		}
-		return c.backedOff(d, said)
+	if len(undo) == 0 {
+		return c.failed
 	}
+	return func(d *settlement.Delivery, err error) settlement.Said {
+		undone(undo, err)
+		return c.failed(d, err)
+	}
+}
+
+// failed is what it means that a publish of an ack was not confirmed.
+func (c *calls) failed(d *settlement.Delivery, err error) settlement.Said {
+	said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}, Err: err}
+	var failed *settlement.PublishError
+	if errors.As(err, &failed) && failed.Purpose == purposeReply {
+		said.Outcome.Cause = core.CauseReplyFailed
+	}
+	return c.backedOff(d, said)
 }

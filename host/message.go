@@ -85,12 +85,13 @@ func (m *Message[T]) Snoozes() int {
 // the handler uses again.
 func (m *Message[T]) Replace(payload []byte) { m.e.replaced, m.e.forwards = payload, true }
 
-// OnUnpublished has undo called where the handler's nil does not hold: what is
-// published with it ([Forward], [HandleReply]) was not confirmed, and the
-// delivery is retried after all. It is for what remembers finished work, as
-// middleware that drops doubles does. undo runs once, on any goroutine, and must
-// not block or panic. It may be called until the handler returns.
-func (m *Message[T]) OnUnpublished(undo func(error)) {
+// OnNotAcked has undo called where the handler does not end in an ack: it, or
+// middleware around it, fails after this call, or what is published with its nil
+// ([Forward], [HandleReply]) is not confirmed, so that the delivery is retried
+// after all. It is for what remembers finished work, as middleware that drops
+// doubles does. undo gets the reason, runs once, on any goroutine, and must not
+// block or panic. OnNotAcked may be called until the handler returns.
+func (m *Message[T]) OnNotAcked(undo func(error)) {
 	if undo != nil {
 		m.e.undo = append(m.e.undo, undo)
 	}

@@ -36,6 +36,7 @@ type ruleSet struct {
 	panics      Reaction
 	undecodable Reaction
 	forward     core.Destination
+	replyTo     core.Destination
 	contentType string // assumed of messages that name none
 	middleware  []func(Next) Next
 

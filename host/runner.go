@@ -14,7 +14,7 @@ import (
 type handling interface {
 	// prepare makes it ready for a run of the host, once all rules are known, and
 	// says what is wrong.
-	prepare(cs *codecs) []Finding
+	prepare(s *subscribed) []Finding
 	handle(ctx context.Context, d *settlement.Delivery) settlement.Said
 	exited(ctx context.Context, d *settlement.Delivery) settlement.Said
 	// batch is nil where deliveries are handled one by one.
@@ -25,15 +25,17 @@ type handling interface {
 type runner[T any] struct {
 	calls
 	handler Handler[T]
-	next    Next      // the handler with its middleware; nil = without
-	pool    sync.Pool // of *Message[T]
+	also    []func(format) bool // assumable of other types than T
+	next    Next                // the handler with its middleware; nil = without
+	pool    sync.Pool           // of *Message[T]
 }
 
 func (r *runner[T]) batch() *settlement.Batch { return nil }
 
-func (r *runner[T]) prepare(cs *codecs) []Finding {
-	r.codecs, r.next = cs, nil
-	found := r.assumes(assumable[T])
+func (r *runner[T]) prepare(s *subscribed) []Finding {
+	r.ready(s)
+	r.next = nil
+	found := r.assumes(append(r.also, assumable[T])...)
 	if len(r.rules.middleware) > 0 {
 		next, c := chain(r.rules.middleware, r.last)
 		if c != nil {
@@ -93,11 +95,24 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settleme
 // call decodes the message, runs the handler and reads what it said. Decoding
 // may be code of the user's as well.
 func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Said) {
+	returned := false
 	defer func() {
 		if v := recover(); v != nil {
 			said = r.panicked(ctx, m.e.delivery, thrown(v))
+		} else if !returned {
+			said.Outcome.Kind, said.Err = core.OutcomeRetry, settlement.ErrExited // for undo alone
+		}
+		if len(m.e.undo) > 0 && said.Outcome.Kind != core.OutcomeAck {
+			undone(m.e.undo, said.Err)
 		}
 	}()
+	said = r.outcome(ctx, m)
+	returned = true
+	return said
+}
+
+// outcome is call without what happens when the user's code does not return.
+func (r *runner[T]) outcome(ctx context.Context, m *Message[T]) settlement.Said {
 	if err := decode(r.codecs, r.rules.contentType, &m.e.delivery.Message, &m.Value); err != nil {
 		return r.undecodable(m.e.delivery, err)
 	}

@@ -63,6 +63,9 @@ func (r *run) usages() []Finding {
 		if d := s.resolve(rules.forward); !d.IsZero() {
 			want(s.user("Forward"), d, transportpb.Purpose_PURPOSE_APPLICATION)
 		}
+		if d := s.resolve(rules.replyTo); !d.IsZero() && s.sub.handled.as == "HandleReply" {
+			want(s.user("ReplyTo"), d, transportpb.Purpose_PURPOSE_REPLY)
+		}
 	}
 	for _, p := range r.host.publishers {
 		want(user{option: "To", place: p.place}, p.to, transportpb.Purpose_PURPOSE_APPLICATION)
