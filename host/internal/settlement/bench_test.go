@@ -54,7 +54,10 @@ type bench struct {
 	logs    *logs
 	caps    []core.Capabilities
 
-	mu     sync.Mutex
+	mu       sync.Mutex
+	ran      int // handlers
+	finished []Finished
+
 	plans  []observed
 	broken []error
 	failed []error
@@ -120,6 +123,7 @@ func newBench(t *testing.T, caps core.Capabilities, handle func(*Delivery) Said,
 			b.plans = append(b.plans, observed{*c, *p, trace})
 		}
 	}
+	b.tally(&s.o)
 	b.lane = NewLane(s.o)
 	b.attach(b.p)
 	b.lane.Grant()
@@ -193,6 +197,7 @@ func (b *bench) close() {
 	if c.InWork != 0 {
 		b.t.Errorf("%d deliveries are in work after the end: %+v", c.InWork, c)
 	}
+	b.checkTally(c)
 }
 
 // stop is the host's stop of one lane.

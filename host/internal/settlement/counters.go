@@ -70,7 +70,6 @@ func (c *Counters) inWork() uint64 {
 type Result uint8
 
 // The results.
-
 const (
 	ResultAcked Result = iota
 	ResultRetried

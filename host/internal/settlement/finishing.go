@@ -89,7 +89,7 @@ func (s *settlement) finish() bool {
 	if s.row != "" && s.forgetOwn() {
 		return false
 	}
-	if s.l.o.Observe != nil && len(s.said.Publishes) == 0 { // where those were cut there is no plan
+	if s.l.o.Observe != nil && s.decided {
 		s.l.o.Observe(&s.c, &s.plan, s.trace)
 	}
 	l := s.l
@@ -106,19 +106,16 @@ func (s *settlement) finish() bool {
 	if !s.stray {
 		l.counts.add(k)
 	}
-	if f := s.f; f != nil {
-		s.f = nil
-		l.recycle(f)
+	s.part()
+	if l.o.Finished != nil && !s.stray {
+		l.mu.Unlock()
+		s.tell(k, lost)
+		l.mu.Lock()
 	}
-	switch {
-	case s.waiting:
+	if s.waiting {
 		l.counts.Waiting--
-	case s.left:
+	} else {
 		l.working--
-		l.stopActive(s)
-	default:
-		l.working--
-		l.stopRunning(s)
 	}
 	quiet := l.quiet()
 	l.mu.Unlock()
@@ -134,6 +131,23 @@ func (s *settlement) finish() bool {
 		l.changed()
 	}
 	return !left
+}
+
+// part gives the flight back and takes s off the list that it is on. l.mu is
+// held.
+func (s *settlement) part() {
+	l := s.l
+	if f := s.f; f != nil {
+		s.f = nil
+		l.recycle(f)
+	}
+	switch {
+	case s.waiting:
+	case s.left:
+		l.stopActive(s)
+	default:
+		l.stopRunning(s)
+	}
 }
 
 // close gives the verdict that ends the plan. l.mu is held.
@@ -239,6 +253,7 @@ func (s *settlement) reset() {
 	w.kind, w.extendAt, w.extendBy = waitNone, time.Time{}, 0
 	w.mu.Unlock()
 	s.f, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, false, false, false, false, false, false
+	s.decided, s.clone = false, nil
 	s.d, s.said, s.reason, s.row, s.bad = Delivery{}, Said{}, nil, "", nil
 	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil
 	s.out, s.stored, s.reserved = frame.Outgoing{}, "", 0

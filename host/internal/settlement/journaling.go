@@ -42,7 +42,7 @@ func (s *settlement) write() (core.Result, bool) {
 		s.written(token, stored, err)
 	})
 	if !ok {
-		if _, ok := s.claim(token); ok {
+		if s.claim(token) {
 			return core.ResultCut, false
 		}
 	}
@@ -67,7 +67,7 @@ func (l *Lane) spawn(f func(ctx context.Context)) bool {
 
 // written goes on after a call of the journal.
 func (s *settlement) written(token uint64, row string, err error) {
-	if _, ok := s.claim(token); !ok {
+	if !s.claim(token) {
 		return
 	}
 	if err != nil {
@@ -114,13 +114,12 @@ func (s *settlement) forgetOwn() bool {
 			l.warn(core.LogDouble, "journal row not removed, its copy is published again by the next run",
 				"row", row, "error", err)
 		}
-		if _, ok := s.claim(token); ok {
+		if s.claim(token) {
 			s.finish()
 		}
 	})
 	if !ok {
-		_, own := s.claim(token)
-		ok = !own
+		ok = !s.claim(token)
 	}
 	return ok
 }

@@ -44,7 +44,7 @@ type Outbox struct {
 	apps    queue
 	used    room // sent, or about to be, without a receipt
 	counts  Published
-	missing int  // publishes that are not answered
+	missing int // publishes that are not answered
 	idle    chan struct{}
 }
 

@@ -102,7 +102,7 @@ func (d *sends) receive(i uint64, r frame.Receipt) {
 	if !last {
 		return
 	}
-	if _, ok := d.s.claim(d.token); ok {
+	if d.s.claim(d.token) {
 		d.s.sent(d)
 	}
 }

@@ -103,11 +103,14 @@ type Circuit struct {
 
 // Finished is a delivery whose settlement is over.
 type Finished struct {
-	Delivery Delivery      // without Message, Scope, Identity and Value unless Message was kept
-	Said     Said          // without Publishes
-	Plan     *core.Plan    // valid for the call
+	// Delivery has no Value, and no Message, Scope, Identity and Position unless
+	// Keep asked for them. Those may be kept, and must not be changed.
+	Delivery Delivery
+	Said     Said          // without Publishes and Failed; nothing where Over
+	Over     bool          // its native count was over the cap: nothing was run
+	Plan     *core.Plan    // valid for the call; nil where a stop has cut it off before there was one
 	Result   Result        // what became of it
-	Lost     bool          // it is lost; its line was written
+	Lost     bool          // it is lost, which L-LOST or L-ABND says
 	Took     time.Duration // from its arrival to the end of its settlement
 }
 
@@ -193,10 +196,14 @@ type LaneOptions struct {
 	// off by Said.Snooze.
 	SnoozeLimit int
 	SnoozeTotal time.Duration
-	// Finished, when set, is called once for each delivery that was begun, when
-	// its settlement is over. It must not block.
+	// Finished, when set, is called once for each delivery that was begun, when its
+	// settlement is over, whether or not its verdict went through: at once where
+	// nobody waits for the answer, of a copy that waits when it is published, parked
+	// or lost. It is called by any goroutine, several at a time, without a lock, and
+	// must not block. Drain and Waiting.Drain return after the last call.
 	Finished func(f *Finished)
 	// Keep says of a plan whether Finished gets a clone of the message; nil = no.
+	// It is called by any goroutine and must not block.
 	Keep func(p *core.Plan) bool
 
 	NoFloor bool          // Floor(0)

@@ -23,7 +23,9 @@ type settlement struct {
 	over  bool    // its plan is carried out, but for the row of its delivery
 	stray bool    // a copy of a former run: it is no delivery of this lane
 
-	handling bool // its handler runs
+	handling bool    // its handler runs
+	decided  bool    // it has a plan
+	clone    *cloned // of the delivery, for Finished
 
 	generation, id uint64 // of the delivery, for the log
 
@@ -261,6 +263,8 @@ func (s *settlement) decide() bool {
 		s.route()
 		core.Decide(&l.o.Policy, c, &s.plan)
 	}
+	s.decided = true
+	s.keepMessage()
 	if s.reserved > 0 && !waits(&s.plan) {
 		l.o.Waiting.release(s.reserved)
 		s.reserved = 0

@@ -90,7 +90,7 @@ func (s *settlement) try() (core.Result, bool) {
 
 // receive takes the receipt of a publish; late ones find another token.
 func (s *settlement) receive(token uint64, r frame.Receipt) {
-	if _, ok := s.claim(token); ok {
+	if s.claim(token) {
 		s.receipt(r)
 	}
 }

@@ -80,14 +80,15 @@ func (w *wait) next() time.Time {
 
 // claim ends the wait with the given token. It reports false when somebody else
 // has.
-func (s *settlement) claim(token uint64) (waitKind, bool) {
+func (s *settlement) claim(token uint64) bool {
 	w := &s.wait
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.kind == waitNone || w.token != token {
-		return waitNone, false
+		return false
 	}
-	return s.end(), true
+	s.end()
+	return true
 }
 
 // end ends the wait. wait.mu is held.
