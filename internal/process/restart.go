@@ -14,7 +14,7 @@ type RestartPolicy struct {
 	Max      time.Duration // default 30 s
 	Crashes  int           // that open the breaker; default 5
 	Within   time.Duration // default 2 m
-	Optional bool          // an open breaker tries once a minute instead of ending
+	Optional bool          // an open breaker tries once a minute instead of ending, unless Never is set and it was up
 	Retry    time.Duration // of an Optional one with an open breaker; default 1 m
 }
 

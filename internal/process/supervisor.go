@@ -82,7 +82,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			return lost.cause
 		}
 		pause, crash := s.breaker.crash(began, time.Now(), lost)
-		if crash != nil && !s.breaker.policy.Optional {
+		if crash != nil && (!s.breaker.policy.Optional || crash.Never && lost.lived) {
 			return crash
 		}
 		if crash != nil {
@@ -99,6 +99,7 @@ type loss struct {
 	cause  error
 	stderr []string
 	unborn bool // it did not start
+	lived  bool // it was up
 	final  bool // no other generation would mend it
 }
 
@@ -199,7 +200,7 @@ func (s *Supervisor) down(ctx context.Context, g Generation, w *watch) *loss {
 		s.hooks.Down(g, cause)
 	}
 	_ = g.End(context.WithoutCancel(ctx))
-	return &loss{cause: cause, stderr: g.Stderr()}
+	return &loss{cause: cause, stderr: g.Stderr(), lived: true}
 }
 
 func (s *Supervisor) isUp() {

@@ -251,6 +251,10 @@ func TestWhatIsNotStartedAgain(t *testing.T) {
 			var crash *CrashError
 			return errors.As(err, &crash) && crash.Never
 		}},
+		{"the plugin forbids it, Optional", &scene{up: dies(time.Second), change: func(f *fake) { f.never = true }}, RestartPolicy{Optional: true}, 1, func(err error) bool {
+			var crash *CrashError
+			return errors.As(err, &crash) && crash.Never
+		}},
 		{"a later start that fails counts as a crash", &scene{up: dies(time.Second), failed: func(n uint64) error {
 			if n > 1 {
 				return refused
