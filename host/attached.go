@@ -40,13 +40,14 @@ type attached struct {
 	release    context.CancelFunc // ends the supervisor
 	supervised chan struct{}      // closed when it has ended
 
-	mu       sync.Mutex
-	now      *generation // nil = down
-	opening  *generation // connected, its streams are being opened
-	resume   []byte
-	linkDown bool
-	gone     bool  // an optional endpoint that is lost for good
-	breach   error // why the host killed the last generation; nil = it did not
+	mu        sync.Mutex
+	now       *generation // nil = down
+	opening   *generation // connected, its streams are being opened
+	resume    []byte
+	linkDown  bool
+	gone      bool  // an optional endpoint that is lost for good
+	breach    error // why the host killed the last generation; nil = it did not
+	condition condition
 }
 
 // generation is what the host opened on one life of a plugin.
@@ -73,6 +74,8 @@ type subscribed struct {
 
 	lane        *settlement.Lane
 	reopening   atomic.Bool
+	ended       atomic.Bool   // when the host's stop began
+	lost        error         // of an optional endpoint: why it is not opened again; the endpoint's mu guards it
 	staleBefore atomic.Uint64 // deliveries that were stale when the generation came up
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 )
@@ -25,6 +26,12 @@ type Host struct {
 	alive context.Context // ends at an abort
 	abort context.CancelFunc
 	run   atomic.Pointer[run] // what serves; nil before and after
+
+	state  State // as Health tells it
+	since  time.Time
+	reason string
+	stop   time.Time // when the stop began
+	shown  *run      // what Health looks at; nil = nothing was opened
 }
 
 // publisherUse is a destination that To was called for.
@@ -35,7 +42,7 @@ type publisherUse struct {
 
 // New returns a host without endpoints.
 func New(opts ...Option) *Host {
-	h := &Host{byName: make(map[string]*Endpoint)}
+	h := &Host{byName: make(map[string]*Endpoint), state: StateNew, since: time.Now()}
 	h.alive, h.abort = context.WithCancel(context.Background())
 	h.found = h.options.apply(opts)
 	return h

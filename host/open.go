@@ -157,6 +157,9 @@ func (a *attached) subscribe(ctx context.Context, g *generation) error {
 	}
 	for i, s := range a.subs {
 		if attachments[i] != nil {
+			a.mu.Lock()
+			s.lost = nil
+			a.mu.Unlock()
 			s.lane.Attach(*attachments[i])
 		}
 	}

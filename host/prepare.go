@@ -60,6 +60,7 @@ func (r *run) assemble() []Finding {
 	files := make(map[*os.File]*Endpoint)
 	for _, e := range r.host.endpoints {
 		a := &attached{run: r, endpoint: e, log: r.log.With("endpoint", e.name)}
+		a.condition.turn(EndpointStarting, "")
 		var err error
 		if a.settings, err = encodeSettings(e.settings); err != nil {
 			f := a.at()
@@ -133,6 +134,7 @@ func (a *attached) begin(ctx context.Context) []Finding {
 	if err != nil {
 		return []Finding{a.failed("Plugin", err)}
 	}
+	a.started(1, g)
 	a.first, a.spec = g, g.Description()
 	a.log = a.log.With("plugin", a.plugin())
 	found := a.checkStdio()

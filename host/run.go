@@ -75,14 +75,17 @@ func (h *Host) Run(ctx context.Context) error {
 	if ran {
 		return errRanBefore
 	}
+	h.enter(StateStarting, nil)
 	r := newRun(h)
 	ctx, cancel := h.untilAbort(ctx)
 	defer cancel()
-	if err := r.start(ctx); err != nil {
-		return err
+	err := r.start(ctx)
+	if err == nil {
+		defer h.run.Store(nil)
+		err = r.stop(r.serve(ctx))
 	}
-	defer h.run.Store(nil)
-	return r.stop(r.serve(ctx))
+	h.enter(StateStopped, err)
+	return err
 }
 
 // untilAbort returns a context that ends with ctx, and at an abort.
@@ -120,7 +123,8 @@ func (r *run) ready() bool {
 		}
 	}
 	for _, s := range r.subs {
-		if state := s.lane.State(); !state.Attached && !state.Ended {
+		state := s.lane.State()
+		if over := state.Ended && state.Fault == nil; !over && (!state.Attached || state.Ended) {
 			return false
 		}
 	}
@@ -214,7 +218,7 @@ func (r *run) look() progress {
 	busy := r.waiting.Len() > 0
 	for _, s := range r.subs {
 		state := s.lane.State()
-		over := state.Ended && state.Fault == nil || state.CaughtUp || s.on.isGone()
+		over := state.Ended && state.Fault == nil || state.CaughtUp || s.isGone()
 		if !over {
 			return sourcesOpen
 		}
@@ -243,7 +247,7 @@ func (r *run) received() uint64 {
 func (r *run) lookAtEnds() {
 	for _, s := range r.subs {
 		state := s.lane.State()
-		if !state.Ended || state.Fault == nil || s.reopening.Swap(true) {
+		if !state.Ended || state.Fault == nil || s.lostFor() != nil || s.reopening.Swap(true) {
 			continue
 		}
 		if state.Fault.Transient {
@@ -252,6 +256,7 @@ func (r *run) lookAtEnds() {
 			r.goroutines.Go(s.keepReopening)
 			continue
 		}
-		s.on.lost(s.on.lossOf(s, state.Fault))
+		s.lose(state.Fault)
+		s.reopening.Store(false)
 	}
 }

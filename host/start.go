@@ -40,6 +40,7 @@ func (r *run) start(ctx context.Context) error {
 		}})
 	}
 	r.state.Store(stateServing)
+	r.host.enter(StateServing, nil)
 	r.host.run.Store(r) // before the first handler, which may publish
 	for _, s := range r.subs {
 		s.lane.Grant()
@@ -94,6 +95,7 @@ func (r *run) build() {
 	for _, s := range r.subs {
 		s.lane = settlement.NewLane(s.laneOptions())
 	}
+	r.host.show(r)
 }
 
 // laneOptions describe the subscription to the engine.

@@ -25,12 +25,14 @@ const (
 // off.
 func (r *run) stop(cause error) error {
 	r.state.Store(stateStopping)
+	r.host.enter(StateStopping, cause)
 	r.log.Info("host stops", "limit", r.opts.drainLimit)
 	ctx, cancel := r.drainContext()
 	defer cancel()
 	told := r.tellWaits()
 	var lost abandoned
 	for _, s := range r.subs {
+		s.ended.Store(s.over())
 		s.lane.StopIntake()
 	}
 	r.eachLane(func(s *subscribed) { lost.left(s.lane.Drain(ctx)) })
@@ -98,6 +100,7 @@ func (r *run) close(drain context.Context) {
 // abandonStart takes back a start that was built but does not serve.
 func (r *run) abandonStart() {
 	r.state.Store(stateStopping)
+	r.host.enter(StateStopping, nil)
 	r.close(context.Background())
 }
 
@@ -118,6 +121,7 @@ func (a *attached) close(limit time.Duration) {
 	}
 	a.release()
 	<-a.supervised
+	a.become(EndpointStopped, nil)
 }
 
 // flush calls the plugin's Close.

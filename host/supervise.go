@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,12 @@ func (a *attached) start(ctx context.Context, number uint64) (process.Generation
 		a.first = nil
 		return g, nil
 	}
-	return a.spawn(ctx, number)
+	g, err := a.spawn(ctx, number)
+	a.started(number, g)
+	if err != nil && ctx.Err() == nil {
+		a.stillDown(err)
+	}
+	return g, err
 }
 
 // up opens a generation.
@@ -61,9 +67,13 @@ func (a *attached) up(ctx context.Context, g process.Generation) error {
 	err := a.open(ctx, g)
 	if err == nil {
 		a.mark()
+		a.isUp(g)
 		a.log.Info("endpoint is up", "generation", g.Generation(), "pid", g.PID())
-	} else if g.Generation() > 1 && ctx.Err() == nil {
-		a.log.Warn("endpoint could not be opened", "generation", g.Generation(), "error", err)
+	} else if ctx.Err() == nil {
+		a.stillDown(err)
+		if g.Generation() > 1 {
+			a.log.Warn("endpoint could not be opened", "generation", g.Generation(), "error", err)
+		}
 	}
 	a.reportOpened(err)
 	a.run.nudge()
@@ -81,6 +91,7 @@ func (a *attached) reportOpened(err error) {
 // down lets go of a generation that is lost.
 func (a *attached) down(g process.Generation, cause error) {
 	a.log.Warn("plugin is lost", "generation", g.Generation(), "error", cause)
+	a.become(EndpointRestarting, cause)
 	a.detach(cause)
 	a.run.nudge()
 }
@@ -104,6 +115,7 @@ func (a *attached) detach(cause error) {
 // breaker tells of an endpoint that is given up for now.
 func (a *attached) breaker(open bool, cause error) {
 	if open {
+		a.become(EndpointTripped, cause)
 		a.log.Error("endpoint crashes again and again", "error", cause)
 	} else {
 		a.log.Info("endpoint recovered")
@@ -115,6 +127,11 @@ func (a *attached) link(g process.Generation, up bool, reason string) {
 	a.mu.Lock()
 	changed := a.linkDown == up
 	a.linkDown = !up
+	if changed && up {
+		a.condition.turn(EndpointUp, "")
+	} else if changed {
+		a.condition.turn(EndpointDisconnected, cmp.Or(reason, "the connection is lost"))
+	}
 	a.mu.Unlock()
 	switch {
 	case !changed:
@@ -211,14 +228,44 @@ func printable(position string) string {
 // lost stops the host for an endpoint that is gone for good; one that is
 // optional is only not ready any more.
 func (a *attached) lost(e *EndpointError) {
+	a.become(EndpointLost, e.Err)
 	if a.endpoint.plugin.Optional {
 		a.log.Error("optional endpoint is lost", "error", e)
 		a.mu.Lock()
 		a.gone = true
 		a.mu.Unlock()
+		a.run.nudge()
 		return
 	}
 	a.run.fail(e)
+}
+
+// lose deals with a subscription that has ended for good with an error. It
+// stops the host; one of an optional endpoint stays down until the endpoint's
+// next generation.
+func (s *subscribed) lose(cause error) {
+	a, e := s.on, s.on.lossOf(s, cause)
+	a.mu.Lock()
+	s.lost = cause
+	a.mu.Unlock()
+	if !a.endpoint.plugin.Optional {
+		a.run.fail(e)
+		return
+	}
+	a.log.Error("subscription of an optional endpoint is lost", "subscription", s.sub.name, "error", e)
+	a.run.nudge()
+}
+
+// isGone reports whether nothing comes any more for a loss that the host bears.
+func (s *subscribed) isGone() bool {
+	return s.on.endpoint.plugin.Optional && (s.on.isGone() || s.lostFor() != nil)
+}
+
+// lostFor returns why the subscription is not opened again, nil where it is.
+func (s *subscribed) lostFor() error {
+	s.on.mu.Lock()
+	defer s.on.mu.Unlock()
+	return s.lost
 }
 
 // keepReopening opens the subscription again until it is open, its generation
@@ -247,7 +294,7 @@ func (s *subscribed) keepReopening() {
 		}
 		var f *core.Fault
 		if errors.As(err, &f) && !f.Transient {
-			s.on.lost(s.on.lossOf(s, err))
+			s.lose(err)
 			return
 		}
 		s.on.log.Warn("subscription could not be opened", "subscription", s.sub.name, slog.Any("error", err))
