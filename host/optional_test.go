@@ -46,10 +46,11 @@ func works(t *testing.T, s *service, main *queues) {
 func TestOptionalEndpointNeverComesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		tries, there := 0, false
+		var tries atomic.Int64
+		var there atomic.Bool
 		side := newQueues()
 		side.connected = func(context.Context, []byte) error {
-			if tries++; there {
+			if tries.Add(1); there.Load() {
 				return nil
 			}
 			return unavailable("no broker")
@@ -63,10 +64,10 @@ func TestOptionalEndpointNeverComesUp(t *testing.T) {
 			"side(0,1) tripped since 1s: "+tripped, "side/extras waiting since 0s: "+tripped)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if tries != 12 {
-			t.Errorf("%d tries, want 2 and then one a minute", tries)
+		if n := tries.Load(); n != 12 {
+			t.Errorf("%d tries, want 2 and then one a minute", n)
 		}
-		there = true
+		there.Store(true)
 		time.Sleep(time.Minute)
 		s.is(t, "when it is there at last", began, "ready host serving since 0s", "main(1,0) up since 0s", "main/orders open since 0s",
 			"side(13,12) up since 11m1s", "side/extras open since 11m1s")
