@@ -8,12 +8,12 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host/internal/settlement"
 	"github.com/longshore-go/longshore/internal/convert"
 	"github.com/longshore-go/longshore/internal/process"
+	"github.com/longshore-go/longshore/internal/schemacheck"
 	"github.com/longshore-go/longshore/internal/transportpb"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/pluginapi/inproc"
@@ -34,6 +34,7 @@ type attached struct {
 	configured, inspected bool
 	usage                 usage
 	targets               []*transportpb.TargetReport // of usage's destinations
+	publishSchema         *schemacheck.Schema         // of the options of messages
 
 	outbox     *settlement.Outbox
 	opened     chan error         // what the first try to open it came to
@@ -202,17 +203,6 @@ func (a *attached) configure(ctx context.Context, g process.Generation) ([]Findi
 		return []Finding{at}, nil
 	}
 	return settingFindings(at, "settings", f.Diagnostics), nil
-}
-
-// delayLimit returns the delay that a destination carries out itself,
-// exclusive; 0 = it cannot.
-func (a *attached) delayLimit(name string) time.Duration {
-	for i, t := range a.usage.request.GetDestinations() {
-		if t.GetName() == name && t.GetPurpose() == transportpb.Purpose_PURPOSE_APPLICATION {
-			return time.Duration(a.targets[i].GetPublishing().GetMaxDelay())
-		}
-	}
-	return 0
 }
 
 // current returns the generation that is up, nil when there is none.

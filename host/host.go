@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/longshore-go/longshore/core"
 )
 
 // Host holds the endpoints, subscriptions and publishers of a service and runs
@@ -18,7 +16,7 @@ type Host struct {
 	options    options
 	endpoints  []*Endpoint
 	byName     map[string]*Endpoint
-	publishers []publisherUse
+	publishers []*publisher
 	found      []Finding // what was wrong at registration
 
 	mu    sync.Mutex
@@ -32,12 +30,6 @@ type Host struct {
 	reason string
 	stop   time.Time // when the stop began
 	shown  *run      // what Health looks at; nil = nothing was opened
-}
-
-// publisherUse is a destination that To was called for.
-type publisherUse struct {
-	to    core.Destination
-	place place
 }
 
 // New returns a host without endpoints.

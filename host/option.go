@@ -38,6 +38,7 @@ type options struct {
 	connectLimit  time.Duration
 	plugins       func(endpoint string, p Plugin, settings any) (Plugin, any)
 	codecs        codecs
+	middleware    []func(PublishNext) PublishNext
 
 	found []Finding // what options found beside what set returned
 }
@@ -162,6 +163,18 @@ func WithConnectLimit(d time.Duration) Option {
 	return Option{name: "WithConnectLimit", place: caller(), set: func(o *options) *complaint {
 		o.connectLimit = d
 		return atLeast(d, 1)
+	}}
+}
+
+// WithPublishMiddleware wraps the publishing of all publishers and requests; the
+// first is outermost. The functions are called once for each publisher, by [To],
+// and for each [Request]. Copies, dead letters, replies and what the rule
+// [Forward] publishes are the host's own and do not pass through it.
+func WithPublishMiddleware(ms ...func(PublishNext) PublishNext) Option {
+	return Option{name: "WithPublishMiddleware", place: caller(), set: func(o *options) *complaint {
+		o.middleware = ms
+		_, c := wrapLeaving(ms)
+		return c
 	}}
 }
 

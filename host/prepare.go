@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/convert"
 	"github.com/longshore-go/longshore/internal/process"
+	"github.com/longshore-go/longshore/internal/schemacheck"
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
@@ -151,6 +152,9 @@ func (a *attached) begin(ctx context.Context) []Finding {
 	at := a.at()
 	at.Places = places(a.endpoint.place)
 	found = append(found, checkSettings(at, "settings", a.spec.GetSettingsSchema(), a.settings, said)...)
+	if a.publishSchema, err = schemacheck.Compile(a.spec.GetPublishSchema()); err != nil {
+		found = append(found, brokenSchema(at, "WithOptions", err))
+	}
 	for _, s := range a.subs {
 		if s.refused {
 			continue // there are no options to check

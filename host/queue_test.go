@@ -73,7 +73,7 @@ func newQueues() *queues {
 	return &queues{
 		named: make(map[string]*queue), source: kindA,
 		publishing: core.Publishing{
-			Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes,
+			Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes, Repeats: true,
 		},
 	}
 }

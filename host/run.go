@@ -82,6 +82,7 @@ func (h *Host) Run(ctx context.Context) error {
 	err := r.start(ctx)
 	if err == nil {
 		defer h.run.Store(nil)
+		defer r.closeOutlets()
 		err = r.stop(r.serve(ctx))
 	}
 	h.enter(StateStopped, err)

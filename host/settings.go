@@ -53,9 +53,7 @@ func joinOption(prefix, path string) string {
 func checkSettings(at Finding, prefix string, schema, object []byte, known []Finding) []Finding {
 	ds, err := schemacheck.Check(schema, object)
 	if err != nil {
-		at.Option, at.Message, at.Err = prefix, err.Error(), err
-		at.Fix = "this is a defect of the transport; ask its author"
-		return []Finding{at}
+		return []Finding{brokenSchema(at, prefix, err)}
 	}
 	spoken := make(map[string]bool, len(known))
 	for _, f := range known {
@@ -68,4 +66,11 @@ func checkSettings(at Finding, prefix string, schema, object []byte, known []Fin
 		}
 	}
 	return out
+}
+
+// brokenSchema is the finding of a schema that is none.
+func brokenSchema(at Finding, option string, err error) Finding {
+	at.Option, at.Message, at.Err = option, err.Error(), err
+	at.Fix = "this is a defect of the transport; ask its author"
+	return at
 }

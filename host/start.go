@@ -42,6 +42,7 @@ func (r *run) start(ctx context.Context) error {
 	r.state.Store(stateServing)
 	r.host.enter(StateServing, nil)
 	r.host.run.Store(r) // before the first handler, which may publish
+	r.openOutlets()
 	for _, s := range r.subs {
 		s.lane.Grant()
 	}

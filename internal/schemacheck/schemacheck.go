@@ -19,10 +19,14 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
-// Check returns what is wrong with a JSON object under a JSON Schema that
-// a plugin gave. No schema describes an object without any field. Values never
-// stand in what it returns: they may be secrets.
-func Check(schema, object []byte) ([]core.Diagnostic, error) {
+// Schema is a JSON Schema that a plugin gave. It may be used by any goroutine.
+type Schema struct {
+	compiled *jsonschema.Schema
+	doc      any
+}
+
+// Compile reads a schema. None describes an object without any field.
+func Compile(schema []byte) (*Schema, error) {
 	if len(schema) == 0 {
 		schema = []byte(`{"type":"object","additionalProperties":false}`)
 	}
@@ -40,18 +44,34 @@ func Check(schema, object []byte) ([]core.Diagnostic, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the transport's schema: %w", err)
 	}
+	return &Schema{compiled, doc}, nil
+}
+
+// Check returns what is wrong with a JSON object under a schema. See
+// [Schema.Check].
+func Check(schema, object []byte) ([]core.Diagnostic, error) {
+	s, err := Compile(schema)
+	if err != nil {
+		return nil, err
+	}
+	return s.Check(object)
+}
+
+// Check returns what is wrong with a JSON object. Values never stand in what it
+// returns: they may be secrets.
+func (s *Schema) Check(object []byte) ([]core.Diagnostic, error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	var wrong *jsonschema.ValidationError
-	if err := compiled.Validate(value); err == nil {
+	if err := s.compiled.Validate(value); err == nil {
 		return nil, nil
 	} else if !errors.As(err, &wrong) {
 		return nil, fmt.Errorf("check settings: %w", err)
 	}
 	var out []core.Diagnostic
-	collect(wrong, doc, &out)
+	collect(wrong, s.doc, &out)
 	slices.SortStableFunc(out, func(a, b core.Diagnostic) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
 }

@@ -67,11 +67,12 @@ type publish struct {
 	to    receiver
 	token uint64
 
-	size  int64
-	stage stage
-	list  *queue
-	next  *publish
-	prev  *publish
+	size   int64
+	stage  stage
+	parted chan struct{} // closed when the writer has let go of it; nil = nobody waits
+	list   *queue
+	next   *publish
+	prev   *publish
 }
 
 // stage is where a publish stands.
@@ -107,28 +108,28 @@ func NewOutbox(o OutboxOptions) *Outbox {
 
 // hand queues p and never blocks. Its receiver gets exactly one receipt, unless
 // p is taken back. An application's publish is refused when no generation is
-// attached.
-func (b *Outbox) hand(p *publish) {
+// attached, or a stop has let its stream end. It reports false where the receipt
+// was given in the call.
+func (b *Outbox) hand(p *publish) bool {
 	p.size = int64(frame.Weight(&p.out.Message))
 	if f := p.out.Check(); f != nil {
 		b.mu.Lock()
 		b.counts.Refused++
 		b.mu.Unlock()
 		p.to.receive(p.token, frame.Receipt{Status: frame.ReceiptRefused, Fault: f})
-		return
+		return false
 	}
 	b.mu.Lock()
 	if p.stage == stageDone { // taken back before it came
 		b.mu.Unlock()
-		return
+		return true
 	}
-	if b.closed || (b.now == nil && !p.copy) {
-		closed := b.closed
+	if over := b.closed || b.now != nil && b.now.half && !p.copy; over || (b.now == nil && !p.copy) {
 		p.stage = stageDone
 		b.counts.Refused++
 		b.mu.Unlock()
-		p.to.receive(p.token, b.refused(closed))
-		return
+		p.to.receive(p.token, b.refused(over))
+		return false
 	}
 	b.missing++
 	p.stage = stageQueued
@@ -139,6 +140,7 @@ func (b *Outbox) hand(p *publish) {
 	}
 	b.admit()
 	b.mu.Unlock()
+	return true
 }
 
 // unready says why an application's publish would be refused now, nil = it

@@ -118,6 +118,10 @@ func (g *publishing) sentOff(batch []*publish, failed bool, done []answer) []ans
 	b.mu.Lock()
 	failed = failed || g.lost
 	for _, p := range batch {
+		if p.parted != nil {
+			close(p.parted)
+			p.parted = nil
+		}
 		switch {
 		case p.stage != stageSending:
 		case failed:

@@ -3,59 +3,55 @@
 package settlement
 
 import (
-	"context"
-	"fmt"
-
-	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
 )
 
-// answers takes the one receipt of a publish that somebody waits for.
-type answers chan frame.Receipt
-
-func (a answers) receive(_ uint64, r frame.Receipt) { a <- r }
-
-// Publish publishes o for the application and waits for its receipt. It blocks
-// while the publish window is used up, and fails with ErrDown at once when no
-// generation is attached. The receipt says in any case whether o may have been
-// sent. When ctx ends after o was handed over, the receipt is unknown, the error
-// is ctx's, and o must not be changed any more. o.ID is not used.
-func (b *Outbox) Publish(ctx context.Context, o frame.Outgoing) (frame.Receipt, error) {
-	if err := ctx.Err(); err != nil {
-		return b.cut(frame.ReceiptRefused), fmt.Errorf("publish to endpoint %q: %w", b.o.Endpoint, err)
-	}
-	to := make(answers, 1)
-	p := &publish{out: o, to: to}
-	b.hand(p)
-	select {
-	case r := <-to:
-		return r, b.downError(r)
-	case <-ctx.Done():
-	}
-	status := frame.ReceiptUnknown
-	if b.take(p) {
-		status = frame.ReceiptRefused
-	} else {
-		select {
-		case r := <-to: // it came beside
-			return r, b.downError(r)
-		default:
-		}
-	}
-	return b.cut(status), fmt.Errorf("publish to endpoint %q: %w", b.o.Endpoint, ctx.Err())
+// Sending is one publish of the application. It may be sent again once its
+// receipt was told, or [Outbox.TakeBack] has taken it back.
+type Sending struct {
+	publish
+	receiver Receiver
 }
 
-// cut is the receipt of a publish that was given up.
-func (b *Outbox) cut(status frame.ReceiptStatus) frame.Receipt {
-	return frame.Receipt{Status: status, Fault: &core.Fault{
-		Code: core.FaultCanceled, Message: "publish given up before its receipt", Transient: true,
-	}}
+// Receiver is told of a receipt once, by any goroutine, without a lock. It must
+// not block.
+type Receiver interface {
+	Receive(r frame.Receipt)
 }
 
-// downError is ErrDown for a receipt that says so.
-func (b *Outbox) downError(r frame.Receipt) error {
-	if r.Fault != nil && (r.Fault == b.down || r.Fault == b.over) {
-		return fmt.Errorf("publish to endpoint %q: %w", b.o.Endpoint, ErrDown)
+func (s *Sending) receive(_ uint64, r frame.Receipt) { s.receiver.Receive(r) }
+
+// Send hands o over for the application and never blocks: what the publish
+// window has no room for waits. The receiver gets one receipt; o, whose ID is
+// not used, must not change before. It reports false where the receipt, a
+// refusal, was told in the call.
+func (b *Outbox) Send(s *Sending, o *frame.Outgoing, to Receiver) bool {
+	s.publish = publish{out: *o, to: s}
+	s.receiver = to
+	return b.hand(&s.publish)
+}
+
+// TakeBack gives s up. It reports whether s was not sent; there is no receipt
+// then. One that is sent is left alone.
+func (b *Outbox) TakeBack(s *Sending) bool { return b.take(&s.publish) }
+
+// Await waits until the stream reads s no more, which a plugin in another
+// process has a copy of then. A plugin in this process may read it until the
+// receipt.
+func (b *Outbox) Await(s *Sending) {
+	b.mu.Lock()
+	p := &s.publish
+	if p.stage != stageSending && p.stage != stageEarly {
+		b.mu.Unlock()
+		return
 	}
-	return nil
+	parted := make(chan struct{})
+	p.parted = parted
+	b.mu.Unlock()
+	<-parted
+}
+
+// Down reports whether a refusal says that the endpoint is down, or has ended.
+func (b *Outbox) Down(r frame.Receipt) bool {
+	return r.Fault != nil && (r.Fault == b.down || r.Fault == b.over)
 }
