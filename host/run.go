@@ -99,9 +99,6 @@ func (h *Host) untilAbort(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// attached returns an endpoint by its name, nil where there is none.
-func (r *run) attached(name string) *attached { return r.byName[name] }
-
 // outbox returns the outbox of an endpoint, nil where there is none.
 func (r *run) outbox(name string) *settlement.Outbox {
 	if a := r.byName[name]; a != nil {
