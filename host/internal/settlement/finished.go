@@ -21,7 +21,7 @@ type cloned struct {
 // gets it with. The frame is still borrowed.
 func (s *settlement) keepMessage() {
 	o := &s.l.o
-	if o.Finished == nil || o.Keep == nil || !o.Keep(&s.plan) {
+	if o.Finished == nil || o.Keep == nil || !o.Keep(&s.said, &s.plan) {
 		return
 	}
 	s.clone = &cloned{

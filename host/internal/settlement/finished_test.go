@@ -37,7 +37,7 @@ func (b *bench) tally(o *LaneOptions) {
 		}
 	}
 	if o.Keep == nil {
-		o.Keep = func(*core.Plan) bool { return true }
+		o.Keep = func(*Said, *core.Plan) bool { return true }
 	}
 }
 
@@ -181,7 +181,7 @@ func TestFinishedKeepsTheMessage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, kindA, says(retry()), func(s *setup) {
 					s.o.Policy.MaxAttempts = 3
-					s.o.Keep = func(p *core.Plan) bool { return kept && targets(p, core.TargetRetry) }
+					s.o.Keep = func(_ *Said, p *core.Plan) bool { return kept && targets(p, core.TargetRetry) }
 				})
 				synctest.Wait()
 				m := message("payload", "x-a", "1")

@@ -242,8 +242,8 @@ func (g *generation) report(r *transportpb.Report) {
 	if f != nil && (f.Code == core.FaultInvalid || f.Code == core.FaultTooLarge) {
 		level = slog.LevelWarn
 	}
-	g.log.Log(g.l.settling, level, "receive failed, the subscription goes on",
-		"code", core.LogStream.String(), "position", oneLine(r.GetPosition(), shownFault), "error", faultText(f))
+	g.l.reports.hitAt(level, "receive failed, the subscription goes on", "plugin", g.a.Plugin, "generation", g.a.Number,
+		"position", oneLine(r.GetPosition(), shownFault), "error", faultText(f))
 }
 
 // end notes that nothing is delivered any more.

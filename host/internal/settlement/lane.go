@@ -40,13 +40,14 @@ const (
 // results, waits) is driven by whoever brings the news: a stream's reader, the
 // clock of Waiting, a call of the journal. None of them waits for another.
 type Lane struct {
-	o      LaneOptions
-	log    *slog.Logger
-	once   [core.OutcomeFailFast + 1]onceLine // L-UNS of ack, drop and the like, by outcome
-	uns    limitedLine                        // L-UNS of plain retries and of verdicts that failed
-	unsure limitedLine                        // L-COPY of handlers' publishes that are counted as sent
-	floors *floors
-	unique string // of this lane, in this process
+	o       LaneOptions
+	log     *slog.Logger
+	once    [core.OutcomeFailFast + 1]onceLine // L-UNS of ack, drop and the like, by outcome
+	uns     limitedLine                        // L-UNS of plain retries and of verdicts that failed
+	reports limitedLine                        // L-STREAM
+	unsure  limitedLine                        // L-COPY of handlers' publishes that are counted as sent
+	floors  *floors
+	unique  string // of this lane, in this process
 
 	handling   context.Context // of handlers
 	letGo      context.CancelFunc
@@ -112,8 +113,9 @@ func newLane(o LaneOptions) *Lane {
 	for i := range l.once {
 		l.once[i].init(l, core.OutcomeKind(i))
 	}
-	l.uns.init(l, core.LogUnsettled)
-	l.unsure.init(l, core.LogCopy)
+	l.uns.init(l, core.LogUnsettled, 1)
+	l.unsure.init(l, core.LogCopy, 1)
+	l.reports.init(l, core.LogStream, reportsAtOnce)
 	l.holds.ring = l.prolong
 	l.spare.New = func() any { return newSettlement(l) }
 	return l

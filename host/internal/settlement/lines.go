@@ -16,8 +16,12 @@ import (
 const (
 	// summaryEvery is how often a line that is written once is summed up.
 	summaryEvery = time.Minute
-	// limitEvery is how often a limited line is written at most.
+	// limitEvery is how often a limited line is written at most, after its first
+	// ones.
 	limitEvery = time.Second
+	// reportsAtOnce is how many L-STREAM lines a second are written one by one: they
+	// name what was not read, so that a few can all be looked up.
+	reportsAtOnce = 64
 )
 
 // warn writes a line with a code.
@@ -110,6 +114,14 @@ func (s *settlement) thrown() any {
 		return s.said.Thrown
 	}
 	return s.said.Err
+}
+
+// wrongLength says that a batch's handler gave another number of outcomes than it
+// has deliveries.
+func (l *Lane) wrongLength(expected, returned int) {
+	l.write(slog.LevelError, core.LogLength,
+		"batch handler returned a list of another length, what is missing is a retry, what is too much counts for nothing",
+		"expected", expected, "returned", returned)
 }
 
 // double says that a kept delivery was not acked after its copy went out.
@@ -205,39 +217,50 @@ func (o *onceLine) flush(rung bool) {
 	}
 }
 
-// limitedLine is a line about what is always said: at most one a second, with
-// the number since the last one.
+// limitedLine is a line about what is always said: so many a second, then one a
+// second with the number since the last one.
 type limitedLine struct {
-	l    *Lane
-	code core.LogCode
+	l     *Lane
+	code  core.LogCode
+	burst int
 
 	mu    sync.Mutex
-	last  time.Time
+	from  time.Time // the second
+	said  int       // in it
 	since uint64
 	armed bool
 	alarm alarm
+	level slog.Level // of the line to come: no error is hidden behind warnings
 	text  string
 	attrs []any
 }
 
-func (o *limitedLine) init(l *Lane, code core.LogCode) {
-	o.l, o.code = l, code
+func (o *limitedLine) init(l *Lane, code core.LogCode, burst int) {
+	o.l, o.code, o.burst = l, code, burst
 	o.alarm.ring = func() { o.flush(true) }
 }
 
 // hit writes the line, or has it written at the end of the second.
-func (o *limitedLine) hit(text string, attrs ...any) {
+func (o *limitedLine) hit(text string, attrs ...any) { o.hitAt(slog.LevelWarn, text, attrs...) }
+
+// hitAt is hit at a level.
+func (o *limitedLine) hitAt(level slog.Level, text string, attrs ...any) {
 	now := time.Now()
 	o.mu.Lock()
-	wait := o.last.Add(limitEvery).Sub(now)
-	if !o.armed && wait <= 0 {
-		o.last = now
+	wait := o.from.Add(limitEvery).Sub(now)
+	if wait <= 0 {
+		o.from, o.said = now, 0
+	}
+	if !o.armed && o.said < o.burst {
+		o.said++
 		o.mu.Unlock()
-		o.l.warn(o.code, text, attrs...)
+		o.l.write(level, o.code, text, attrs...)
 		return
 	}
 	o.since++
-	o.text, o.attrs = text, attrs
+	if o.since == 1 || level >= o.level {
+		o.level, o.text, o.attrs = level, text, attrs
+	}
 	if !o.armed {
 		o.armed = true
 		o.l.o.Waiting.clock.set(&o.alarm, now.Add(wait))
@@ -251,14 +274,14 @@ func (o *limitedLine) flush(rung bool) {
 	if !rung && o.armed {
 		o.l.o.Waiting.clock.unset(&o.alarm)
 	}
-	text, attrs, since := o.text, o.attrs, o.since
+	level, text, attrs, since := o.level, o.text, o.attrs, o.since
 	o.since, o.armed, o.attrs = 0, false, nil
 	if since > 0 {
-		o.last = time.Now()
+		o.from, o.said = time.Now(), o.burst
 	}
 	o.mu.Unlock()
 	if since > 0 {
-		o.l.warn(o.code, text, append(attrs, "since", since)...)
+		o.l.write(level, o.code, text, append(attrs, "since", since)...)
 	}
 }
 
@@ -269,6 +292,7 @@ func (l *Lane) flushLines() {
 	}
 	l.uns.flush(false)
 	l.unsure.flush(false)
+	l.reports.flush(false)
 }
 
 // abandoned says how many copies of a subscription were cut off, and counts

@@ -200,11 +200,13 @@ type LaneOptions struct {
 	// settlement is over, whether or not its verdict went through: at once where
 	// nobody waits for the answer, of a copy that waits when it is published, parked
 	// or lost. It is called by any goroutine, several at a time, without a lock, and
-	// must not block. Drain and Waiting.Drain return after the last call.
+	// must not block. Drain and Waiting.Drain return after the last call, but for
+	// those of handlers that did not return in time.
 	Finished func(f *Finished)
-	// Keep says of a plan whether Finished gets a clone of the message; nil = no.
-	// It is called by any goroutine and must not block.
-	Keep func(p *core.Plan) bool
+	// Keep says of what was said, nothing where the native count is over the cap, and
+	// of the plan whether Finished gets a clone of the message; nil = no. It is called
+	// by any goroutine and must not block.
+	Keep func(said *Said, p *core.Plan) bool
 
 	NoFloor bool          // Floor(0)
 	Floor   time.Duration // what D17's floor grows to; 0 = 1 s

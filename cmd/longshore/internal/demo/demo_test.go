@@ -140,11 +140,12 @@ func TestWatch(t *testing.T) {
 	s := quiet(io.Discard)
 	log := watch(s, Options{Log: slog.New(slog.DiscardHandler)})
 	log.Warn("x", "code", "L-STREAM", "position", "line 7", "error", "no key")
+	log.Warn("x", "code", "L-STREAM", "position", "line 90", "error", "no key", "since", 4)
 	log.With("code", "L-DEC").Warn("x")
 	log.WithGroup("g").Warn("x", "code", "L-CAP-DL")
 	log.Warn("x", "code", "L-OTHER")
 	log.Debug("x", "code", "L-DEC") // nobody asked for it
-	want := counts{bad: 1, undecodable: 1, capped: 1}
+	want := counts{bad: 5, undecodable: 1, capped: 1}
 	if s.c != want {
 		t.Errorf("got %+v, want %+v", s.c, want)
 	}

@@ -5,6 +5,7 @@ package demo
 import (
 	"context"
 	"log/slog"
+	"strconv"
 
 	"github.com/longshore-go/longshore/core"
 )
@@ -41,6 +42,9 @@ func (w *watcher) Handle(ctx context.Context, r slog.Record) error {
 	switch seen["code"] {
 	case core.LogStream.String():
 		w.screen.bad(seen["position"], seen["error"])
+		if since, err := strconv.Atoi(seen["since"]); err == nil { // the line stands for so many
+			w.screen.count(func(c *counts) { c.bad += since - 1 })
+		}
 	case core.LogDecode.String():
 		w.screen.undecodable(seen["error"])
 	case core.LogCapDead.String():
