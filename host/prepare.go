@@ -151,17 +151,40 @@ func (a *attached) begin(ctx context.Context) []Finding {
 	found = append(found, said...)
 	at := a.at()
 	at.Places = places(a.endpoint.place)
-	found = append(found, checkSettings(at, "settings", a.spec.GetSettingsSchema(), a.settings, said)...)
+	found = append(found, a.checkSettings(at, said)...)
 	if a.publishSchema, err = schemacheck.Compile(a.spec.GetPublishSchema()); err != nil {
 		found = append(found, brokenSchema(at, "WithOptions", err))
 	}
+	return append(found, a.checkOptions()...)
+}
+
+// checkSettings checks the endpoint's settings under the transport's schema; said
+// is what the transport itself has found.
+func (a *attached) checkSettings(at Finding, said []Finding) []Finding {
+	schema, err := schemacheck.Compile(a.spec.GetSettingsSchema())
+	if err != nil {
+		return []Finding{brokenSchema(at, "settings", err)}
+	}
+	return checkSettings(at, "settings", schema, a.settings, said)
+}
+
+// checkOptions checks the options of the subscriptions under the transport's
+// schema, which is read once: there may be thousands of them.
+func (a *attached) checkOptions() []Finding {
+	schema, err := schemacheck.Compile(a.spec.GetSubscriptionSchema())
+	var found []Finding
 	for _, s := range a.subs {
 		if s.refused {
 			continue // there are no options to check
 		}
 		at := s.at()
 		at.Places = places(s.sub.place)
-		wrong := checkSettings(at, "options", a.spec.GetSubscriptionSchema(), s.options, nil)
+		var wrong []Finding
+		if err != nil {
+			wrong = []Finding{brokenSchema(at, "options", err)}
+		} else {
+			wrong = checkSettings(at, "options", schema, s.options, nil)
+		}
 		s.refused = len(wrong) > 0
 		found = append(found, wrong...)
 	}

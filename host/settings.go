@@ -50,8 +50,8 @@ func joinOption(prefix, path string) string {
 // checkSettings returns what an object has wrong under a schema as findings,
 // but for the fields that known already speaks of: the transport's own words
 // are better.
-func checkSettings(at Finding, prefix string, schema, object []byte, known []Finding) []Finding {
-	ds, err := schemacheck.Check(schema, object)
+func checkSettings(at Finding, prefix string, schema *schemacheck.Schema, object []byte, known []Finding) []Finding {
+	ds, err := schema.Check(object)
 	if err != nil {
 		return []Finding{brokenSchema(at, prefix, err)}
 	}
