@@ -31,11 +31,20 @@ func list(t *testing.T, args ...string) []string {
 // TestWhatAServiceLinks proves that a host and a plugin link no client of any
 // transport and no database.
 func TestWhatAServiceLinks(t *testing.T) {
-	for _, dep := range list(t, "-deps", "./host", "./pluginapi", "./pluginapi/inproc") {
+	for _, dep := range list(t, "-deps", "./host", "./host/hosttest", "./pluginapi", "./pluginapi/inproc") {
 		for _, banned := range []string{"zmq", "zeromq", "pulsar", "paho", "mqtt", "sea-streamer", "seastreamer", "sqlite", "database/sql", module + "plugins/"} {
 			if strings.Contains(dep, banned) {
 				t.Errorf("%s is linked", dep)
 			}
+		}
+	}
+}
+
+// TestAServiceLinksNoTests proves that what is made for tests is in no service.
+func TestAServiceLinksNoTests(t *testing.T) {
+	for _, dep := range list(t, "-deps", "./host") {
+		if dep == "testing" || dep == module+"host/hosttest" || strings.HasPrefix(dep, module+"internal/memory") {
+			t.Errorf("%s is linked", dep)
 		}
 	}
 }
@@ -73,7 +82,7 @@ var foreign = regexp.MustCompile(`google\.golang\.org/grpc|hashicorp/|/internal/
 // TestNoForeignTypesAreExported reads what the public packages export: nothing
 // of gRPC or of go-plugin, and in core and host nothing of internal packages.
 func TestNoForeignTypesAreExported(t *testing.T) {
-	for _, pkg := range []string{"core", "pluginapi", "pluginapi/inproc", "host"} {
+	for _, pkg := range []string{"core", "pluginapi", "pluginapi/inproc", "host", "host/hosttest"} {
 		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(pkg), "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pkg, err)

@@ -13,6 +13,14 @@ import (
 type Schema struct {
 	json []byte // nil = no settings
 	typ  *schema.Type
+	any  bool
+}
+
+// AnySchema describes an object with any fields, for transports that stand in
+// for others or pass options on. They read them with [Options.JSON]; a log shows
+// none of them, since any could be a secret.
+func AnySchema() Schema {
+	return Schema{json: []byte(`{"type":"object"}`), any: true}
 }
 
 // SchemaOf derives the schema of T, a struct. Fields are read by their tags:
@@ -59,6 +67,9 @@ func (s Schema) MarshalJSON() ([]byte, error) {
 // options returns raw as options under the schema, and what is wrong with them.
 func (s Schema) options(raw []byte) (Options, []Diagnostic) {
 	o := Options{raw: raw, typ: s.typ}
+	if s.any {
+		return o, schema.CheckObject(raw)
+	}
 	if s.typ == nil {
 		o.typ = nothing()
 	}

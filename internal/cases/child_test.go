@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -103,10 +104,10 @@ func childMain(text string) int {
 			return followed(ctx, c.Gates, m)
 		}, rules...)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	go events.tellWhen(ctx, h.Ready)
-	err := host.RunUntilSignal(ctx, h)
+	err := h.Run(ctx)
 	last := event{Kind: "end"}
 	if err != nil {
 		last.Error = err.Error()

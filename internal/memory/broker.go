@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,25 +36,62 @@ type Broker struct {
 	consumers []*consumer
 	stops     []*Pause
 	denials   []*denial
+	opened    map[string]bool // names of subscriptions that were opened
 	responds  map[string]func(Message) Message
 	listeners []net.Listener
 	changed   chan struct{} // closed at the next change
+	told      []chan<- struct{}
+
+	// What a test asked for.
+	patient  bool                                  // CatchUpAll
+	caught   bool                                  // likewise
+	keeps    bool                                  // KeepVerdicts
+	match    func(subscription, queue string) bool // nil = Matches
+	most     uint64                                // Limit; 0 = none
+	flooded  bool                                  // it is reached
+	reorders bool                                  // a queue has faults.reorder
 
 	messages   uint64
 	keys       int64
 	deliveries uint64
 	sessions   uint64
 	requests   uint64
+	verdicts   uint64
+	twins      uint64
+
+	alarms  alarmHeap
+	alarmed uint64
+	clock   *time.Timer // of the first alarm
 }
 
 // New returns a broker without connections.
 func New() *Broker {
 	return &Broker{
 		queues:   map[string]*queue{},
+		opened:   map[string]bool{},
 		responds: map[string]func(Message) Message{},
 		changed:  make(chan struct{}),
 	}
 }
+
+// Matches reports whether a subscription reads a queue: one whose name ends
+// with * reads every queue that begins like it.
+func Matches(subscription, queue string) bool {
+	if prefix, ok := strings.CutSuffix(subscription, "*"); ok {
+		return strings.HasPrefix(queue, prefix)
+	}
+	return subscription == queue
+}
+
+// Match replaces Matches. The transports of the broker must have it as well. It
+// is called before a plugin connects.
+func (b *Broker) Match(f func(subscription, queue string) bool) { b.match = f }
+
+// Limit bounds what the broker does, so that messages that go round for ever end
+// a test: after n deliveries nothing more is delivered, and after n messages
+// publishes are refused. See View.Flooded. It is called before a plugin
+// connects.
+func (b *Broker) Limit(n int) { b.most = uint64(n) }
 
 // Listen serves plugins on a Unix socket at path.
 func (b *Broker) Listen(path string) error {
@@ -109,10 +147,8 @@ func (b *Broker) Close() error {
 	for _, s := range b.stops {
 		s.release()
 	}
-	for _, q := range b.queues {
-		for _, r := range q.records {
-			r.stop()
-		}
+	if b.clock != nil {
+		b.clock.Stop()
 	}
 	b.notify()
 	b.mu.Unlock()
@@ -224,15 +260,9 @@ const countHeader = "x-ruststream-retry-count"
 // later makes a record ready after d.
 func (b *Broker) later(r *record, d time.Duration) {
 	r.set(Queued)
-	r.due = time.AfterFunc(d, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if r.due == nil || b.closed {
-			return
-		}
+	r.due = b.after(d, func() {
 		r.due = nil
 		r.queue.push(r)
-		b.pump()
 	})
 }
 
@@ -272,6 +302,19 @@ func (b *Broker) back(r *record, order core.OrderMode, d time.Duration) {
 func (b *Broker) notify() {
 	close(b.changed)
 	b.changed = make(chan struct{})
+	for _, c := range b.told {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Tell makes the broker send to c at every change, where c has room.
+func (b *Broker) Tell(c chan<- struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = append(b.told, c)
 }
 
 // request returns a number for a question to a plugin.

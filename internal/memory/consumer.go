@@ -36,6 +36,7 @@ type consumer struct {
 	batch              []wire.Item
 	batchSize          int
 	caughtUp, ended    bool
+	forgotten          map[uint64]*record // deliveries without acks, by id; only with KeepVerdicts
 }
 
 // most is how much one frame of deliveries holds.
@@ -45,11 +46,13 @@ const (
 )
 
 // matches reports whether the subscription reads a queue.
-func (c *consumer) matches(queue string) bool {
-	if prefix, ok := strings.CutSuffix(c.name, "*"); ok {
-		return strings.HasPrefix(queue, prefix)
+func (c *consumer) matches(queue string) bool { return c.peer.b.matches(c.name, queue) }
+
+func (b *Broker) matches(subscription, queue string) bool {
+	if b.match == nil {
+		return Matches(subscription, queue)
 	}
-	return c.name == queue
+	return subscription == queue || b.match(subscription, queue)
 }
 
 // want sets how far deliveries may go and how many were handed on.
@@ -84,7 +87,9 @@ func (b *Broker) consumer(p *peer, sub uint32) *consumer {
 // reads returns the queues that a subscription reads, in order of appearance.
 func (b *Broker) reads(c *consumer) []*queue {
 	if !strings.HasSuffix(c.name, "*") {
-		return []*queue{b.queue(c.name)}
+		if own := b.queue(c.name); b.match == nil {
+			return []*queue{own}
+		}
 	}
 	var qs []*queue
 	for _, name := range b.names {
@@ -102,9 +107,10 @@ func (b *Broker) subscribe(p *peer, f *wire.Frame) *core.Fault {
 	if b.consumer(p, f.Sub) != nil {
 		return fault(core.FaultConflict, false, "subscribe to %q: the number is taken", f.Name)
 	}
+	b.opened[f.Name] = true
 	b.consumers = append(b.consumers, &consumer{
 		peer: p, sub: f.Sub, name: f.Name, profiles: f.Profiles, identities: f.Flag,
-		out: map[uint64]*record{},
+		out: map[uint64]*record{}, forgotten: map[uint64]*record{},
 	})
 	b.notify()
 	return nil
@@ -166,7 +172,8 @@ func (b *Broker) pump() {
 	if b.closed {
 		return
 	}
-	for more := true; more; {
+	b.reorder()
+	for more := true; more && !b.flooded; {
 		more = false
 		for _, c := range b.consumers {
 			if !c.hungry() {
@@ -186,19 +193,26 @@ func (b *Broker) pump() {
 
 // next takes the first ready record of a subscription's queues.
 func (b *Broker) next(c *consumer) *record {
-	var first *record
-	for _, q := range b.reads(c) {
-		if q.paused {
-			continue
+	for {
+		var first *record
+		for _, q := range b.reads(c) {
+			if q.paused || q.faults.reorder > 0 {
+				continue
+			}
+			if r := q.first(c.peer); r != nil && (first == nil || r.key < first.key) {
+				first = r
+			}
 		}
-		if r := q.first(c.peer); r != nil && (first == nil || r.key < first.key) {
-			first = r
+		if first == nil {
+			return nil
 		}
-	}
-	if first != nil {
 		first.queue.drop(first)
+		d := first.queue.faults.delay()
+		if d == 0 {
+			return first
+		}
+		b.later(first, d)
 	}
-	return first
 }
 
 // first returns the first ready record that a connection may read.
@@ -224,8 +238,15 @@ func (b *Broker) deliver(c *consumer, r *record) {
 	b.deliveries++
 	r.count++
 	r.queue.account.Deliveries++
-	r.delivery, r.profile, r.session = b.deliveries, i, ""
+	r.delivery, r.profile, r.session, r.released = b.deliveries, i, "", false
+	b.flooded = b.flooded || b.most > 0 && b.deliveries >= b.most
+	if b.strays(c, r, profile) {
+		return
+	}
 	if profile.Ack == core.AckNone {
+		if b.keeps {
+			c.forgotten[r.delivery] = r
+		}
 		b.finish(r, Sent, "")
 		c.sent = append(c.sent, sent{r: r, number: c.count + 1})
 	} else {
@@ -237,7 +258,7 @@ func (b *Broker) deliver(c *consumer, r *record) {
 		}
 	}
 	it := wire.Item{
-		ID: r.delivery, Name: r.msg.Queue, Headers: r.msg.Headers, Payload: r.msg.Payload,
+		ID: r.delivery, Name: cmp.Or(r.msg.As, r.msg.Queue), Headers: r.msg.Headers, Payload: r.msg.Payload,
 		Scope: r.msg.Scope, Profile: i, Time: r.msg.PublishedAt.UnixNano(), Fault: r.msg.Undecodable,
 		Position: binary.BigEndian.AppendUint64(nil, r.msg.ID),
 		Carry:    append([]byte("carry "), r.msg.Payload[:min(len(r.msg.Payload), 64)]...),
@@ -246,8 +267,9 @@ func (b *Broker) deliver(c *consumer, r *record) {
 		it.Attempt = r.count
 	}
 	if c.identities {
-		it.Identity = it.Position
+		it.Identity = binary.BigEndian.AppendUint64(nil, cmp.Or(r.msg.Twin, r.msg.ID))
 	}
+	b.double(r)
 	c.caughtUp = false
 	c.count++
 	c.bytes += size(r.msg)
@@ -281,15 +303,15 @@ func (b *Broker) finished(c *consumer) {
 	end, caught := true, true
 	qs := b.reads(c)
 	for _, q := range qs {
-		if len(q.ready) > 0 {
+		if len(q.ready) > 0 || b.patient && q.pending() > 0 {
 			return
 		}
 		end = end && q.end && q.account.Queued == 0 // none waits for its time
-		caught = caught && (q.caught || q.end)
+		caught = caught && (q.caught || q.end || b.caught)
 	}
 	switch {
-	case len(qs) == 0 || c.ended:
-	case end:
+	case len(qs) == 0 && !b.caught || c.ended:
+	case end && len(qs) > 0:
 		c.ended = true
 		c.peer.send(&wire.Frame{Kind: wire.End, Sub: c.sub})
 	case caught && !c.caughtUp:
@@ -304,14 +326,10 @@ func (b *Broker) holdFor(r *record, profile core.Capabilities, d time.Duration) 
 		r.hold.Stop()
 	}
 	delivery := r.delivery
-	r.hold = time.AfterFunc(d, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.closed || r.state != Outstanding || r.delivery != delivery {
-			return
+	r.hold = b.after(d, func() {
+		if r.state == Outstanding && r.delivery == delivery {
+			b.void([]*record{r}, profile.Unsettled != core.UnsettledLost, "its hold ended")
 		}
-		b.void([]*record{r}, profile.Unsettled != core.UnsettledLost, "its hold ended")
-		b.pump()
 	})
 }
 

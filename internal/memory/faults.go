@@ -51,6 +51,10 @@ type faults struct {
 	settles   []*SettleFault
 	publishes []*PublishFault
 	hold      *heldReceipts
+	lose      int // of the next deliveries, those that do not arrive
+	double    int
+	delays    []delayed
+	reorder   int // messages to wait for, which are then delivered in reverse
 }
 
 // FailSettles answers the next verdicts about a queue's messages with a fault.
@@ -86,6 +90,16 @@ func (b *Broker) FailPublishes(queue string, f PublishFault) (cancel func()) {
 		defer b.mu.Unlock()
 		q.faults.publishes = without(q.faults.publishes, &f)
 	}
+}
+
+// Heal takes away all faults of a queue's deliveries, verdicts and publishes.
+// Receipts that are held stay so.
+func (b *Broker) Heal(queue string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queue(queue)
+	q.faults = faults{hold: q.faults.hold}
+	b.pump()
 }
 
 // settle returns the fault for one verdict, nil without.

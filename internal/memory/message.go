@@ -17,6 +17,7 @@ type Message struct {
 	Payload []byte
 	Scope   string // partition; by default the header partition-key
 	Profile uint32 // which profile of its subscription it is delivered under
+	As      string // the name that it is delivered under, "" = its queue's
 	// Undecodable makes the transport say that it could not be read.
 	Undecodable *core.Fault
 
@@ -29,6 +30,9 @@ type Message struct {
 	DeliverAfter time.Duration
 	Options      []byte
 	PublishedAt  time.Time
+
+	// Twin is the message that it doubles, see Double; 0 = none.
+	Twin uint64
 }
 
 // Text returns a message with this payload.
@@ -65,5 +69,8 @@ type Settlement struct {
 	Message
 	State      State
 	Deliveries uint32 // how often it was delivered
+	Astray     bool   // outstanding, and its delivery was lost on the way
+	Forgotten  bool   // outstanding, and no verdict will come
+	Waits      bool   // queued, and waits for its time
 	Reason     string // of a reject; of a loss, why
 }

@@ -170,6 +170,9 @@ func (b *Broker) handle(p *peer, f *wire.Frame) {
 	case wire.Seek:
 		p.send(reply(f.Req, b.seekFrom(p, f)))
 		b.pump()
+	case wire.Released:
+		b.released(p, f)
+		b.pump()
 	case wire.Bye:
 		p.send(reply(f.Req, nil))
 	case wire.Done:

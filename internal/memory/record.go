@@ -2,10 +2,7 @@
 
 package memory
 
-import (
-	"container/heap"
-	"time"
-)
+import "container/heap"
 
 // record is one message over its life. All its fields are under the broker's
 // lock.
@@ -19,16 +16,18 @@ type record struct {
 	reason   string
 	by       *peer // of a message that only its publisher's process reads
 	delivery uint64
-	consumer *consumer   // that has it, while outstanding and connected
-	profile  uint32      // it was delivered under
-	session  string      // that holds it, while outstanding on a lost connection
-	hold     *time.Timer // end of its hold
-	due      *time.Timer // end of its delay
+	consumer *consumer // that has it, while outstanding and connected
+	profile  uint32    // it was delivered under
+	session  string    // that holds it, while outstanding on a lost connection
+	hold     *alarm    // end of its hold
+	due      *alarm    // end of its delay
+	released bool      // outstanding, and no verdict will come: released, or lost on the way
+	strayed  bool      // it is the delivery that was lost on the way
 }
 
 // stop ends the record's timers.
 func (r *record) stop() {
-	for _, t := range []*time.Timer{r.hold, r.due} {
+	for _, t := range []*alarm{r.hold, r.due} {
 		if t != nil {
 			t.Stop()
 		}
@@ -49,6 +48,23 @@ type queue struct {
 	end     bool // subscriptions end when they have read all
 	caught  bool // subscriptions say so when they have read all
 	faults  faults
+
+	verdicts []Verdict // with KeepVerdicts
+}
+
+// pending counts what is still to be delivered or settled. A delivery that no
+// verdict will come for is pending only where it comes back by itself.
+func (q *queue) pending() int {
+	n := q.account.Queued
+	if q.account.Outstanding == 0 {
+		return n
+	}
+	for _, r := range q.records {
+		if r.state == Outstanding && (!r.released || r.hold != nil) {
+			n++
+		}
+	}
+	return n
 }
 
 func newQueue(name string) *queue {

@@ -38,9 +38,16 @@ func (b *Broker) verdict(c *consumer, it *wire.Item) (uint8, *core.Fault) {
 		if s.Applied {
 			b.apply(c, r, kind, it)
 		}
+		r.released = r.released || r.state == Outstanding && kind != core.VerdictExtend
+		b.keep(r, kind, it, s.Status)
 		return uint8(s.Status), s.Fault
 	}
-	return b.apply(c, r, kind, it), nil
+	if kind == core.VerdictAck && c.profiles[r.profile].Ack == core.AckCumulative {
+		return b.ackUpTo(c, r, it), nil
+	}
+	status := b.apply(c, r, kind, it)
+	b.keep(r, kind, it, SettleStatus(status))
+	return status, nil
 }
 
 // late acks a message that came back and was not delivered again.
@@ -63,10 +70,6 @@ func (b *Broker) apply(c *consumer, r *record, kind core.VerdictKind, it *wire.I
 	profile := c.profiles[r.profile]
 	switch kind {
 	case core.VerdictAck:
-		if profile.Ack == core.AckCumulative {
-			b.ackUpTo(c, r)
-			return wire.StatusDone
-		}
 		b.finish(r, Acked, "")
 	case core.VerdictRequeue:
 		late := profile.Requeue == core.RequeueDelayed && (profile.MaxDelay == 0 || it.Dur < profile.MaxDelay)
@@ -98,12 +101,14 @@ func (b *Broker) apply(c *consumer, r *record, kind core.VerdictKind, it *wire.I
 }
 
 // ackUpTo acks a delivery and all before it in its scope.
-func (b *Broker) ackUpTo(c *consumer, last *record) {
+func (b *Broker) ackUpTo(c *consumer, last *record, it *wire.Item) uint8 {
 	for _, r := range c.outstanding() {
 		if r.msg.Scope == last.msg.Scope && r.delivery <= last.delivery {
 			b.finish(r, Acked, "")
+			b.keep(r, core.VerdictAck, it, SettleDone)
 		}
 	}
+	return wire.StatusDone
 }
 
 // take accepts published messages and answers each.
@@ -119,6 +124,10 @@ func (b *Broker) take(p *peer, f *wire.Frame) {
 			DedupID: it.Text, DeliverAfter: it.Dur, Options: it.Options, Profile: it.Profile,
 		}
 		s := q.faults.publish(m)
+		if b.most > 0 && b.messages >= b.most {
+			b.flooded = true
+			s = &PublishFault{Status: PublishRefused, Fault: fault(core.FaultExhausted, false, "the broker has taken %d messages", b.messages)}
+		}
 		if s != nil {
 			receipt.Kind, receipt.Fault = uint8(s.Status), s.Fault
 		}

@@ -5,6 +5,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -113,7 +114,10 @@ func (v View) Settled(queue string) []Settlement {
 func (v View) All(queue string) []Settlement {
 	var ss []Settlement
 	for _, r := range v.b.records(queue) {
-		ss = append(ss, Settlement{Message: r.msg, State: r.state, Deliveries: r.count, Reason: r.reason})
+		ss = append(ss, Settlement{
+			Message: r.msg, State: r.state, Deliveries: r.count, Reason: r.reason,
+			Astray: r.strayed, Forgotten: r.released, Waits: r.due != nil,
+		})
 	}
 	return ss
 }
@@ -241,4 +245,9 @@ func (b *Broker) WaitSubscribed(ctx context.Context, queue string, n int) error 
 	return b.Wait(ctx, fmt.Sprintf("%d subscriptions of %s", n, queue), func(v View) bool {
 		return v.Subscriptions(queue) >= n
 	})
+}
+
+// Connected reports whether a generation of an endpoint's plugin is connected.
+func (v View) Connected(endpoint string, generation uint64) bool {
+	return slices.ContainsFunc(v.b.peers, func(p *peer) bool { return p.endpoint == endpoint && p.generation == generation })
 }

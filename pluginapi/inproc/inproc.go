@@ -65,6 +65,9 @@ func New(t pluginapi.Transport, o Options) (*Generation, error) {
 		return nil, fmt.Errorf("start endpoint %q in process: %w", o.Endpoint, err)
 	}
 	g.description = d
+	if w, ok := t.(process.Watched); ok {
+		w.Began(o.Endpoint, g)
+	}
 	return g, nil
 }
 

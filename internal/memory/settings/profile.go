@@ -101,6 +101,15 @@ func (d Destination) Publishing(path string) (core.Publishing, error) {
 	return p, r.err()
 }
 
+// DestinationOf writes what a destination can do as text.
+func DestinationOf(p core.Publishing) Destination {
+	return Destination{
+		Confirms: confirms[p.Confirms], Retains: retentions[p.Retains], Headers: headerModes[p.Headers],
+		MaxDelay: core.Duration(p.MaxDelay), Dedups: p.Dedups, NoRepeats: !p.Repeats,
+		MaxBytes: p.MaxBytes, MaxHeaders: p.MaxHeaders,
+	}
+}
+
 // reader collects what is wrong.
 type reader struct {
 	path  string

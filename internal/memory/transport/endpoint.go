@@ -49,12 +49,10 @@ func (e *endpoint) Inspect(u pluginapi.Usage) pluginapi.Inspection {
 		p, _ := d.Publishing(t.Name) // checked by Configure
 		report := pluginapi.TargetReport{Publishing: p, Findings: findings(d.Refuse, d.Warn)}
 		for _, r := range u.Registrations {
-			prefix, pattern := strings.CutSuffix(r.Name, "*")
-			switch {
-			case pattern && strings.HasPrefix(t.Name, prefix):
+			if r.Name == t.Name || e.transport.match(r.Name, t.Name) {
 				report.ReturnsTo = append(report.ReturnsTo, r.ID)
-			case r.Name == t.Name:
-				report.ReturnsTo = append(report.ReturnsTo, r.ID)
+			}
+			if r.Name == t.Name && !strings.HasSuffix(r.Name, "*") {
 				report.Exactly = append(report.Exactly, r.ID)
 			}
 		}

@@ -4,6 +4,7 @@ package transport
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -102,14 +103,23 @@ func (s *subscription) overtaken(ctx context.Context) {
 	}
 }
 
-// Release forgets deliveries; the broker is told nothing.
+// Release forgets deliveries; the broker is told with TellReleased alone.
 func (s *subscription) Release(handles []any) {
+	f := &wire.Frame{Kind: wire.Released, Sub: s.number}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, h := range handles {
 		if d, ok := h.(*delivery); ok {
 			delete(s.out, d)
+			f.Items = append(f.Items, wire.Item{ID: d.id})
 		}
+	}
+	s.mu.Unlock()
+	if !s.link.transport.tells {
+		return
+	}
+	for items := range slices.Chunk(f.Items, wire.MaxItems) {
+		f.Items = items
+		_ = s.link.tell(f) // without a connection nobody wants to know
 	}
 }
 

@@ -35,16 +35,27 @@ func Exit(exit func(status int)) Option {
 	return func(t *Transport) { t.exit = exit }
 }
 
+// Match replaces how subscriptions match names, memory.Matches; it must be the
+// broker's own.
+func Match(match func(subscription, name string) bool) Option {
+	return func(t *Transport) { t.match = match }
+}
+
+// TellReleased makes the transport tell the broker of each release.
+func TellReleased() Option { return func(t *Transport) { t.tells = true } }
+
 // Transport is the memory transport.
 type Transport struct {
 	dial  func(ctx context.Context, address string) (net.Conn, error)
 	exit  func(status int)
+	match func(subscription, name string) bool
+	tells bool
 	early *link // dialed before Configure, nil without
 }
 
 // New returns the transport.
 func New(opts ...Option) *Transport {
-	t := &Transport{dial: dialUnix}
+	t := &Transport{dial: dialUnix, match: memory.Matches}
 	for _, o := range opts {
 		o(t)
 	}

@@ -44,6 +44,15 @@ func parse(raw []byte) (any, []core.Diagnostic) {
 	return v, p.found
 }
 
+// CheckObject returns what is wrong with raw as one JSON object of any fields.
+func CheckObject(raw []byte) []core.Diagnostic {
+	v, found := parse(raw)
+	if _, ok := v.(map[string]any); !ok && len(found) == 0 {
+		return whole("is no object", "give one JSON object")
+	}
+	return found
+}
+
 // whole is a diagnostic about all of it.
 func whole(message, fix string) []core.Diagnostic {
 	return []core.Diagnostic{{Message: message, Fix: fix}}
