@@ -4,6 +4,8 @@ package measure
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -18,10 +20,13 @@ import (
 const (
 	Raw  = "raw" // the payload as it is
 	JSON = "JSON, 5 fields"
+	// Decoding is no handling: it is what encoding/json alone takes for the same
+	// payloads.
+	Decoding = "(encoding/json alone)"
 )
 
 // Handlings are all of them; the others are compared with the first.
-func Handlings() []string { return []string{Raw, JSON} }
+func Handlings() []string { return []string{Raw, JSON, Decoding} }
 
 // handled are the messages of handlings.
 var handled = source.Options{Frame: Base.Frame, Payload: Base.Payload, Headers: Base.Headers, JSON: true, Keys: 64}
@@ -50,6 +55,9 @@ func one(n *atomic.Uint64, empty bool) error {
 
 // handling measures one way to handle.
 func handling(ctx context.Context, plugin, name string, d time.Duration) (Sample, error) {
+	if name == Decoding {
+		return decoding(ctx, d)
+	}
 	var unknown error
 	s, err := serve(ctx, plugin, handled, Base.Window, d, func(s *host.Subscription, n *atomic.Uint64) {
 		unknown = declare(name, s, n)
@@ -61,6 +69,28 @@ func handling(ctx context.Context, plugin, name string, d time.Duration) (Sample
 		return Sample{}, fmt.Errorf("measure handling %s: %w", name, err)
 	}
 	return s, nil
+}
+
+// decoding measures encoding/json on this goroutine.
+func decoding(ctx context.Context, d time.Duration) (Sample, error) {
+	payloads := handled.Payloads()
+	before, err := source.Used()
+	if err != nil {
+		return Sample{}, err
+	}
+	n, at := 0, time.Now()
+	for ctx.Err() == nil && time.Since(at) < d {
+		for _, p := range payloads {
+			var v source.Order
+			if err := json.Unmarshal(p, &v); err != nil {
+				return Sample{}, err
+			}
+			n++
+		}
+	}
+	took := time.Since(at)
+	after, err := source.Used()
+	return sample(float64(n), took, after.Since(before)), errors.Join(ctx.Err(), err)
 }
 
 // HandlingReport is one way to handle.

@@ -112,10 +112,14 @@ func count(ctx context.Context, handled *atomic.Uint64, r *running, d time.Durat
 	}
 	n, took := float64(handled.Load()-first), time.Since(at)
 	after, err := source.Used()
-	used := after.Since(before)
+	return sample(n, took, after.Since(before)), err
+}
+
+// sample is what n messages took of this process.
+func sample(n float64, took time.Duration, used source.Usage) Sample {
 	return Sample{
 		Rate:       n / took.Seconds(),
 		HostCPU:    float64(used.CPU.Nanoseconds()) / 1e3 / n,
 		HostAllocs: float64(used.Allocs) / n,
-	}, err
+	}
 }

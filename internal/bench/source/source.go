@@ -61,6 +61,15 @@ func (o Options) messages() []core.Message {
 	return ms
 }
 
+// Payloads returns the payloads that take turns under o.
+func (o Options) Payloads() [][]byte {
+	var ps [][]byte
+	for _, m := range o.messages() {
+		ps = append(ps, m.Payload)
+	}
+	return ps
+}
+
 // order is a customer's Order in size bytes, or a little more where that is too
 // small for one.
 func order(customer, size int) []byte {
