@@ -74,6 +74,7 @@ type subscribed struct {
 	causes   bool
 
 	lane        *settlement.Lane
+	hooks       *hooks // nil = none
 	reopening   atomic.Bool
 	ended       atomic.Bool   // when the host's stop began
 	lost        error         // of an optional endpoint: why it is not opened again; the endpoint's mu guards it

@@ -111,6 +111,7 @@ type Abandoned struct {
 	Settlements  int      // outcomes that were not carried out to their end
 	Lost         int      // of Settlements, messages that do not come back
 	Copies       int      // copies that waited for their time; they are lost
+	Hooks        int      // calls of AfterSettle or OnFinalFailure that were not made or did not return
 }
 
 // counts lists what is not zero.
@@ -123,7 +124,7 @@ func (a *Abandoned) counts() string {
 		{a.Handlers, "handlers did not return"}, {a.Cancelled, "handlers were cancelled"},
 		{a.Unhandled, "deliveries were not handled and are lost"},
 		{a.Settlements, "settlements were cut off"}, {a.Lost, "of them lost a message"},
-		{a.Copies, "waiting copies are lost"},
+		{a.Copies, "waiting copies are lost"}, {a.Hooks, "hooks were not called or did not return"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -37,8 +38,11 @@ type ruleSet struct {
 	undecodable Reaction
 	forward     core.Destination
 	replyTo     core.Destination
-	contentType string // assumed of messages that name none
-	middleware  []func(Next) Next
+	dispatch
+	afterSettle  func(context.Context, Settled)
+	finalFailure func(context.Context, Failure)
+	contentType  string // assumed of messages that name none
+	middleware   []func(Next) Next
 
 	given map[string]place // the rules that were given, by name
 }
@@ -46,6 +50,7 @@ type ruleSet struct {
 // contradictions are pairs of rules that exclude each other.
 var contradictions = [...]struct{ a, b, fix string }{
 	{"RetryTo", "RetryToFunc", "keep one of them"},
+	{"ByKey", "ByKeyFunc", "keep one of them"},
 }
 
 // resolve applies the rules and says what is wrong with them.

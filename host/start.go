@@ -94,6 +94,7 @@ func (r *run) build() {
 		})
 	}
 	for _, s := range r.subs {
+		s.hooks = newHooks(s)
 		s.lane = settlement.NewLane(s.laneOptions())
 	}
 	r.host.show(r)
@@ -106,6 +107,8 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 		Endpoint: s.on.endpoint.name, Subscription: s.sub.name, Logger: r.opts.logger,
 		Policy: s.policy, Handle: s.sub.handled.runs.handle, Exited: s.sub.handled.runs.exited,
 		RetryTo: s.retry, Dead: s.dead, Causes: s.causes,
+		Batch: s.sub.handled.runs.batch(), Workers: rules.workers, Key: rules.key, Circuit: rules.circuit,
+		Pace:    s.pace(),
 		NoFloor: rules.noFloor, Floor: rules.floor,
 		Window:   frame.Credit{Messages: uint64(s.sub.window.messages), Bytes: uint64(s.sub.window.bytes)},
 		Outboxes: r.outbox, Waiting: r.waiting, Journal: engineJournal(r.opts.journal),
@@ -115,6 +118,9 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 		},
 		Broken:  s.on.broken,
 		Changed: r.nudge,
+	}
+	if s.hooks != nil {
+		o.Finished, o.Keep = s.hooks.finished, func(*core.Plan) bool { return true }
 	}
 	if rules.retryFunc != nil {
 		o.RetryFunc = newComputed(s).route

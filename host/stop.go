@@ -45,8 +45,18 @@ func (r *run) stop(cause error) error {
 		}
 		return nil
 	})
+	r.eachLane(func(s *subscribed) { // what hooks publish needs the endpoints
+		if s.hooks != nil {
+			lost.hooks(s, s.hooks.drain(ctx))
+		}
+	})
 	told()
 	r.close(ctx)
+	for _, s := range r.subs {
+		if s.hooks != nil {
+			lost.hooks(s, s.hooks.late())
+		}
+	}
 	err := errors.Join(cause, lost.err())
 	if err != nil {
 		r.log.Warn("host stopped", "error", err)
@@ -172,6 +182,16 @@ func (l *abandoned) copies(w settlement.WaitingCopies) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entry(w.Endpoint, w.Subscription).Copies += w.Count
+}
+
+// hooks adds calls that were not made.
+func (l *abandoned) hooks(s *subscribed, n int) {
+	if n == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entry(s.on.endpoint.name, s.sub.name).Hooks += n
 }
 
 // err returns what was cut off as an error, nil for nothing.

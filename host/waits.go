@@ -50,6 +50,9 @@ func (r *run) tellWait() {
 		c := s.lane.Counters()
 		name := core.Destination{Endpoint: s.on.endpoint.name, Name: s.sub.name}
 		add(c.InWork-min(c.InWork, c.Waiting), "deliveries in work", name.String())
+		if s.hooks != nil {
+			add(s.hooks.waiting(), "calls of hooks", name.String())
+		}
 	}
 	for _, w := range r.waiting.List() {
 		add(uint64(w.Count), "waiting copies", core.Destination{Endpoint: w.Endpoint, Name: w.Subscription}.String())
