@@ -73,14 +73,13 @@ func (h *hooks) full() time.Duration {
 
 // finished is the settlement.LaneOptions.Finished of the subscription.
 func (h *hooks) finished(f *settlement.Finished) {
-	overCap := f.Plan.Notes&core.NoteOverCap != 0 // the handler did not run, and has said nothing
 	switch f.Said.Outcome.Kind {
 	case core.OutcomeLeave, core.OutcomeFailFast:
-		if !overCap {
+		if !f.Over { // of one over its cap the handler did not run, and has said nothing
 			return
 		}
 	}
-	c := settledCall{s: h.own, lost: f.Lost, final: final(f, overCap)}
+	c := settledCall{s: h.own, lost: f.Lost, final: final(f)}
 	if h.settled == nil && !c.final {
 		return
 	}
@@ -100,12 +99,12 @@ func (h *hooks) finished(f *settlement.Finished) {
 }
 
 // final reports whether a message was given up.
-func final(f *settlement.Finished, overCap bool) bool {
+func final(f *settlement.Finished) bool {
 	switch {
 	case f.Lost, f.Result == settlement.ResultDeadLettered:
 		return true
 	case f.Result == settlement.ResultDropped:
-		return f.Said.Outcome.Kind != core.OutcomeAck || overCap
+		return f.Said.Outcome.Kind != core.OutcomeAck || f.Over
 	}
 	return false
 }

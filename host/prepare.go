@@ -97,6 +97,7 @@ func (s *subscribed) assemble() []Finding {
 	for i := range found {
 		found[i].Endpoint, found[i].Subscription = f.Endpoint, f.Subscription
 	}
+	found = append(found, s.idleKeys()...)
 	var err error
 	if s.options, err = encodeSettings(s.sub.options); err != nil {
 		f.Option, f.Message, f.Err = "options", err.Error(), err

@@ -174,6 +174,23 @@ func CircuitBreaker(c Circuit) Rule {
 // mostOutcomes bounds what a circuit breaker remembers of each subscription.
 const mostOutcomes = 10_000
 
+// idleKeys warns of keys that have no effect.
+func (s *subscribed) idleKeys() []Finding {
+	rules := s.rules()
+	if rules.key == nil || rules.workers > 1 {
+		return nil
+	}
+	f := s.at()
+	f.Option, f.Warning = "ByKey", true
+	if _, ok := rules.given["ByKeyFunc"]; ok {
+		f.Option = "ByKeyFunc"
+	}
+	f.Message = "has no effect: one worker handles all deliveries in order"
+	f.Fix = "add the rule Workers, or leave this one out"
+	f.Places = places(s.placeOf(f.Option))
+	return []Finding{f}
+}
+
 // pace returns what the engine asks before it begins a delivery, nil where
 // nothing holds it up. Each run has a limiter of its own.
 func (s *subscribed) pace() func(now time.Time) time.Duration {
