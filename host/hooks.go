@@ -71,6 +71,17 @@ func (h *hooks) full() time.Duration {
 	return 0
 }
 
+// keep reports whether the message of a delivery with this plan may be told of.
+func (h *hooks) keep(said *settlement.Said, p *core.Plan) bool {
+	switch said.Outcome.Kind {
+	case core.OutcomeLeave, core.OutcomeFailFast:
+		return p.Notes&core.NoteOverCap != 0
+	case core.OutcomeAck:
+		return h.settled != nil
+	}
+	return true
+}
+
 // finished is the settlement.LaneOptions.Finished of the subscription.
 func (h *hooks) finished(f *settlement.Finished) {
 	switch f.Said.Outcome.Kind {

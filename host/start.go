@@ -120,7 +120,7 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 		Changed: r.nudge,
 	}
 	if s.hooks != nil {
-		o.Finished, o.Keep = s.hooks.finished, func(*core.Plan) bool { return true }
+		o.Finished, o.Keep = s.hooks.finished, s.hooks.keep
 	}
 	if rules.retryFunc != nil {
 		o.RetryFunc = newComputed(s).route
