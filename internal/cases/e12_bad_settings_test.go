@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/memory"
 	"github.com/longshore-go/longshore/internal/memory/settings"
@@ -68,8 +69,48 @@ func TestE12BadSettings(t *testing.T) {
 		"window below 0": {func(in *host.Endpoint) {
 			host.Handle(in.Subscription("orders", host.Window(-1, 0)), handle)
 		}, []string{"orders: Window"}},
-		"timeout 0":  {rules(handle, host.Timeout(0)), []string{"orders: Timeout"}},
-		"floor -1ns": {rules(handle, host.Floor(-1)), []string{"orders: Floor"}},
+		"workers 0":     {rules(handle, host.Workers(0)), []string{"orders: Workers"}},
+		"workers -1":    {rules(handle, host.Workers(-1)), []string{"orders: Workers"}},
+		"workers 2^31":  {rules(handle, host.Workers(math.MaxInt32+1)), []string{"orders: Workers"}},
+		"workers twice": {rules(handle, host.Workers(2), host.Workers(2)), []string{"orders: Workers"}},
+		"keys by nothing": {
+			rules(handle, host.Workers(2), host.ByKeyFunc(nil)), []string{"orders: ByKeyFunc"},
+		},
+		"keys in two ways": {
+			rules(handle, host.Workers(2), host.ByKey(), host.ByKeyFunc(func(m core.Message) string { return m.Name })),
+			[]string{"orders: ByKey"},
+		},
+		"rate 0":             {rules(handle, host.RateLimit(0, 1)), []string{"orders: RateLimit"}},
+		"rate -5":            {rules(handle, host.RateLimit(-5, 1)), []string{"orders: RateLimit"}},
+		"rate that is none":  {rules(handle, host.RateLimit(math.NaN(), 1)), []string{"orders: RateLimit"}},
+		"rate without end":   {rules(handle, host.RateLimit(math.Inf(1), 1)), []string{"orders: RateLimit"}},
+		"burst 0":            {rules(handle, host.RateLimit(10, 0)), []string{"orders: RateLimit"}},
+		"burst -1":           {rules(handle, host.RateLimit(10, -1)), []string{"orders: RateLimit"}},
+		"circuit of -1":      {rules(handle, host.CircuitBreaker(host.Circuit{Of: -1})), []string{"orders: CircuitBreaker"}},
+		"circuit of 2^31":    {rules(handle, host.CircuitBreaker(host.Circuit{Of: math.MaxInt32 + 1})), []string{"orders: CircuitBreaker"}},
+		"circuit share -0.5": {rules(handle, host.CircuitBreaker(host.Circuit{Share: -0.5})), []string{"orders: CircuitBreaker"}},
+		"circuit share 1.5":  {rules(handle, host.CircuitBreaker(host.Circuit{Share: 1.5})), []string{"orders: CircuitBreaker"}},
+		"circuit share that is none": {
+			rules(handle, host.CircuitBreaker(host.Circuit{Share: math.NaN()})), []string{"orders: CircuitBreaker"},
+		},
+		"circuit pause -5s": {
+			rules(handle, host.CircuitBreaker(host.Circuit{Pause: -5 * time.Second})), []string{"orders: CircuitBreaker"},
+		},
+		"circuit pause above the longest": {
+			rules(handle, host.CircuitBreaker(host.Circuit{Pause: time.Minute, Longest: time.Second})), []string{"orders: CircuitBreaker"},
+		},
+		"circuit probes -1": {rules(handle, host.CircuitBreaker(host.Circuit{Probes: -1})), []string{"orders: CircuitBreaker"}},
+		"jitter -0.1": {
+			rules(handle, host.Backoff(host.Constant(time.Second).Jitter(-0.1))), []string{"orders: Backoff"},
+		},
+		"jitter 1.1": {
+			rules(handle, host.Backoff(host.Constant(time.Second).Jitter(1.1))), []string{"orders: Backoff"},
+		},
+		"no delays":      {rules(handle, host.Backoff(host.Delays())), []string{"orders: Backoff"}},
+		"no schedule":    {rules(handle, host.Backoff(host.Schedule{})), []string{"orders: Backoff"}},
+		"a delay of -1s": {rules(handle, host.Backoff(host.Delays(time.Second, -time.Second))), []string{"orders: Backoff"}},
+		"timeout 0":      {rules(handle, host.Timeout(0)), []string{"orders: Timeout"}},
+		"floor -1ns":     {rules(handle, host.Floor(-1)), []string{"orders: Floor"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
