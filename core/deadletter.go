@@ -20,7 +20,7 @@ const (
 	ErrorHeader        = "x-longshore-error"         // the type of the cause
 	ReasonHeader       = "x-longshore-reason"        // the text of the cause
 	StackHeader        = "x-longshore-stack"         // the stack of a panic
-	FirstFailureHeader = "x-longshore-first-failure" // RFC 3339 in UTC, only with a journal
+	FirstFailureHeader = "x-longshore-first-failure" // RFC 3339 in UTC, where it is known: with MaxElapsed, then on copies as well
 	EncodedHeader      = "x-longshore-headers"       // the headers that the destination cannot carry
 )
 

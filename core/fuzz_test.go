@@ -49,6 +49,7 @@ func FuzzDecide(f *testing.F) {
 			Held:    time.Duration(long()), Floor: time.Duration(long()),
 			Void: core.Void(next(4)), Journal: next(2) == 1, Full: next(2) == 1,
 		}
+		c.Spent, p.Elapsed = next(2) == 1, next(2) == 1
 		var plan, again core.Plan
 		core.Decide(&p, &c, &plan)
 		core.Decide(&p, &c, &again)

@@ -43,7 +43,7 @@ func TestWhatAServiceLinks(t *testing.T) {
 // TestAServiceLinksNoTests proves that what is made for tests is in no service.
 func TestAServiceLinksNoTests(t *testing.T) {
 	for _, dep := range list(t, "-deps", "./host") {
-		if dep == "testing" || dep == module+"host/hosttest" || strings.HasPrefix(dep, module+"internal/memory") {
+		if dep == module+"host/hosttest" || strings.HasPrefix(dep, module+"internal/memory") {
 			t.Errorf("%s is linked", dep)
 		}
 	}

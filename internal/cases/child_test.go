@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -104,10 +103,10 @@ func childMain(text string) int {
 			return followed(ctx, c.Gates, m)
 		}, rules...)
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go events.tellWhen(ctx, h.Ready)
-	err := h.Run(ctx)
+	err := host.RunUntilSignal(ctx, h)
 	last := event{Kind: "end"}
 	if err != nil {
 		last.Error = err.Error()

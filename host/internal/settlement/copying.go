@@ -73,9 +73,18 @@ func (s *settlement) make() {
 	route, purpose := &s.c.Retry, transportpb.Purpose_PURPOSE_RETRY
 	if step.To == core.TargetDead {
 		route, purpose = &s.c.Dead, transportpb.Purpose_PURPOSE_DEAD_LETTER
-		m.Headers = m.Headers.ForDeadLetter(step.Count, s.cause(route), route.Caps, len(m.Payload))
+		cause := s.cause(route)
+		if cause == nil && s.l.o.MaxElapsed > 0 {
+			// Without its time, who reads the dead letter could not tell that it is not
+			// the first failure there.
+			m.Headers = m.Headers.Without(core.FirstFailureHeader)
+		}
+		m.Headers = m.Headers.ForDeadLetter(step.Count, cause, route.Caps, len(m.Payload))
 	} else {
 		m.Headers = m.Headers.ForCopy(make(core.Headers, 0, len(m.Headers)+1), step.Count)
+		if !s.failed.IsZero() {
+			m.Headers = m.Headers.WithFirstFailure(s.failed)
+		}
 	}
 	m.Name = route.To.Name
 	s.out = frame.Outgoing{
@@ -97,7 +106,7 @@ func (s *settlement) cause(to *core.Route) *core.DeadLetter {
 	}
 	d := &core.DeadLetter{
 		Endpoint: s.l.o.Endpoint, Subscription: s.l.o.Subscription,
-		Attempts: s.d.Number, Time: time.Now(), Stack: s.said.Stack,
+		Attempts: s.d.Number, Time: time.Now(), Stack: s.said.Stack, FirstFailure: s.failed,
 	}
 	if err := s.said.Err; err != nil {
 		d.Error, d.Reason = fmt.Sprintf("%T", err), err.Error()

@@ -254,7 +254,7 @@ func (s *settlement) reset() {
 	w.mu.Unlock()
 	s.f, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, false, false, false, false, false, false
 	s.decided, s.clone = false, nil
-	s.d, s.said, s.reason, s.row, s.bad = Delivery{}, Said{}, nil, "", nil
+	s.d, s.said, s.reason, s.row, s.bad, s.failed = Delivery{}, Said{}, nil, "", nil, time.Time{}
 	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil
 	s.out, s.stored, s.reserved = frame.Outgoing{}, "", 0
 	s.tries, s.resend, s.keeping, s.acking = 0, false, false, false

@@ -47,7 +47,10 @@ type Lane struct {
 	reports limitedLine                        // L-STREAM
 	unsure  limitedLine                        // L-COPY of handlers' publishes that are counted as sent
 	floors  *floors
-	unique  string // of this lane, in this process
+	// failures is when messages failed first that the source itself brings back.
+	failures     recent[time.Time]
+	unidentified sync.Once // it cannot be told which
+	unique       string    // of this lane, in this process
 
 	handling   context.Context // of handlers
 	letGo      context.CancelFunc

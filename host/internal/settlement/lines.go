@@ -75,9 +75,9 @@ func (s *settlement) words() (string, []any) {
 	case core.LogReply:
 		return "reply could not be published", append(attempt, s.reply()...)
 	case core.LogCapDead:
-		return "attempts used up, going to the dead letter", append(attempt, "dead_letter", s.c.Dead.To.String())
+		return s.usedUp() + ", going to the dead letter", append(attempt, "dead_letter", s.c.Dead.To.String())
 	case core.LogCapReject:
-		return "attempts used up, no dead letter is declared", attempt
+		return s.usedUp() + ", no dead letter is declared", attempt
 	case core.LogDelay:
 		return "delay cannot be honoured", append(attempt, "delay", s.c.Outcome.After, "then", s.then())
 	case core.LogNack:
@@ -106,6 +106,18 @@ func (s *settlement) reply() []any {
 		attrs = []any{"reply", e.To.String(), "reply_type", e.Type, "error", s.said.Err}
 	}
 	return attrs
+}
+
+// usedUp says why there is no further attempt.
+func (s *settlement) usedUp() string {
+	switch {
+	case s.said.Spent:
+		return "never retried"
+	case s.c.Spent:
+		return "time for attempts used up"
+	default:
+		return "attempts used up"
+	}
 }
 
 // thrown is what a handler has thrown.

@@ -261,23 +261,23 @@ func TestFloor(t *testing.T) { // S-GEN-76, S-PUL-03, D17
 
 func TestFloorTable(t *testing.T) {
 	f := newFloors(0)
-	for i := range floorEntries + 10 {
+	for i := range recentMost + 10 {
 		f.returned(fmt.Append(nil, i))
 	}
-	if len(f.returns) != floorEntries {
-		t.Errorf("%d entries, the bound is %d", len(f.returns), floorEntries)
+	if len(f.entries) != recentMost {
+		t.Errorf("%d entries, the bound is %d", len(f.entries), recentMost)
 	}
 	if n := f.returned([]byte("5")); n != 1 {
 		t.Errorf("the oldest was not forgotten: %d returns", n)
 	}
-	if n := f.returned(fmt.Append(nil, floorEntries)); n != 2 {
+	if n := f.returned(fmt.Append(nil, recentMost)); n != 2 {
 		t.Errorf("a younger one was: %d returns", n)
 	}
-	for i := range floorEntries + 10 {
+	for i := range recentMost + 10 {
 		f.forget(fmt.Append(nil, i))
 	}
-	if len(f.returns) != 0 || f.oldest != nil || f.newest != nil || f.any.Load() {
-		t.Errorf("not empty: %d", len(f.returns))
+	if len(f.entries) != 0 || f.oldest != nil || f.newest != nil || f.any.Load() {
+		t.Errorf("not empty: %d", len(f.entries))
 	}
 }
 

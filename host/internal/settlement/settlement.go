@@ -42,6 +42,8 @@ type Said struct {
 	Err     error  // the cause, for the log and the dead letter
 	Stack   string // of a panic
 	Thrown  string // by a panic, for the log; "" = Err says it
+	// Spent says that no attempt is left: Outcome, a retry, is one at the cap.
+	Spent bool
 	// Publishes are confirmed before Outcome holds. All of them are looked at
 	// before any leaves: where one is too large, not text where it has to be, or
 	// its endpoint is down or not attached, none does. They are handed over in
@@ -207,6 +209,10 @@ type LaneOptions struct {
 	// of the plan whether Finished gets a clone of the message; nil = no. It is called
 	// by any goroutine and must not block.
 	Keep func(said *Said, p *core.Plan) bool
+
+	// MaxElapsed, when set, is how long after a message's first failure a further
+	// one is treated as one at the cap. Policy.Elapsed says so as well.
+	MaxElapsed time.Duration
 
 	NoFloor bool          // Floor(0)
 	Floor   time.Duration // what D17's floor grows to; 0 = 1 s

@@ -31,7 +31,8 @@ type settlement struct {
 
 	d      Delivery
 	said   Said
-	reason error // why a computed destination was refused
+	reason error     // why a computed destination was refused
+	failed time.Time // first, under a MaxElapsed; zero = unknown
 	row    string
 	bad    []byte // a count header that is no number
 
@@ -250,6 +251,7 @@ func (s *settlement) decide() bool {
 		c.Held = time.Since(f.received)
 		c.Floor = s.floor()
 	}
+	s.budget()
 	if c.Outcome.Kind == core.OutcomeRetryAfter && c.Outcome.After > 0 && c.Retry.State != core.RouteNone {
 		s.reserve()
 	}

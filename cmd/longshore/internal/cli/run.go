@@ -15,10 +15,6 @@ import (
 	"github.com/longshore-go/longshore/host"
 )
 
-// abortLimit is how long the end at once may take: plugins get their leash
-// dropped and are killed 1.5 s later.
-const abortLimit = 3 * time.Second
-
 // runCommand runs a service file.
 func (a *App) runCommand() *cobra.Command {
 	var (
@@ -70,37 +66,14 @@ func (a *App) run(ctx context.Context, path string, opts []host.Option) error {
 	if err != nil {
 		return err
 	}
-	ctx, caught, release := catchSignals(ctx, log)
-	defer release()
 	h, found := service.Build(f, service.Options{Logger: log, Host: opts, Environ: a.Environ})
 	if len(found) > 0 {
 		return inForm(f, &host.StartError{Findings: found})
 	}
-	ran := make(chan error, 1)
-	go func() { ran <- h.Run(ctx) }()
-	select {
-	case err := <-ran:
-		return ended(f, err)
-	case <-caught.again:
-	}
-	h.Abort()
-	limit := time.NewTimer(abortLimit)
-	defer limit.Stop()
-	select {
-	case err = <-ran:
-		log.Debug("ended at once", "error", err)
-	case <-limit.C:
-		log.Error("the end at once takes too long; leaving what is left to the plugins' leashes")
-	}
-	return &interruptedError{caught.last}
-}
-
-// ended turns what a host returned into what the command returns.
-func ended(f *config.File, err error) error {
-	// A signal during the start is a stop like any other: nothing was delivered.
-	var refused *host.StartError
-	if errors.As(err, &refused) && len(refused.Findings) == 0 && errors.Is(err, context.Canceled) {
-		return nil
+	err = host.RunUntilSignal(ctx, h)
+	var again *host.SignalError
+	if errors.As(err, &again) {
+		return &interruptedError{again.Signal}
 	}
 	return inForm(f, err)
 }
