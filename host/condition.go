@@ -173,14 +173,14 @@ func (s *subscribed) health(on *EndpointHealth, c *condition, host Health) Subsc
 	switch {
 	case lane.Ended && lane.Fault == nil && (!stops || s.ended.Load()):
 		out.State, out.Since = SubscriptionEnded, lane.Since
+	case lost != nil:
+		down(lane.Since, lost.Error())
 	case stops:
 		out.State, out.Since = SubscriptionStopped, s.on.run.host.stopped()
 	case c.generation == 0:
 		out.State, out.Since, out.Reason = SubscriptionWaiting, lane.Since, on.Reason
 	case host.State == StateStarting:
 		out.State, out.Since = SubscriptionWaiting, host.Since
-	case lost != nil:
-		down(lane.Since, lost.Error())
 	case lane.Ended:
 		down(lane.Since, lane.Fault.Error())
 	case c.state != EndpointUp:

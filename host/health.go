@@ -109,7 +109,8 @@ type SubscriptionHealth struct {
 type SubscriptionState string
 
 // The states of a subscription. Where several hold it is the first of them in
-// this order: ended, stopped, waiting, down, paused, tripped, caught up.
+// this order: ended, stopped, waiting, down, paused, tripped, caught up. One that
+// ended with an error for good stays down when the host stops.
 const (
 	// SubscriptionWaiting: it was not open yet, or not all others are.
 	SubscriptionWaiting SubscriptionState = "waiting"
