@@ -22,8 +22,11 @@ import (
 // plugin says so at once.
 const noticed = 2 * time.Second
 
-// samplePause leaves the machine to what is looked at.
-const samplePause = 100 * time.Microsecond
+// Samples are taken in bursts; the pause leaves the machine to what is looked at.
+const (
+	sampleBurst = 32
+	samplePause = 100 * time.Microsecond
+)
 
 // workload is a service whose messages end in all ways, and what its handler
 // knows of them.
@@ -133,7 +136,9 @@ func (w *workload) sample(over <-chan struct{}) {
 			return
 		default:
 		}
-		time.Sleep(samplePause)
+		if n%sampleBurst == 0 {
+			time.Sleep(samplePause)
+		}
 		before, inside := w.began.Load(), w.inside.Load()
 		c := w.counters()
 		still := w.inside.Load()
