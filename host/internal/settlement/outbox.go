@@ -33,6 +33,7 @@ const (
 // copy, or it counts among the waiting ones.
 type Outbox struct {
 	o       OutboxOptions
+	born    time.Time
 	running sync.WaitGroup
 	down    *core.Fault // of what is refused while no generation is attached
 	over    *core.Fault // of what is refused after Close
@@ -68,6 +69,7 @@ type publish struct {
 	token uint64
 
 	size   int64
+	handed time.Duration // after the outbox was made; of those that Answered is told of
 	stage  stage
 	parted chan struct{} // closed when the writer has let go of it; nil = nobody waits
 	list   *queue
@@ -97,7 +99,8 @@ func NewOutbox(o OutboxOptions) *Outbox {
 		o.Bytes = windowBytes
 	}
 	return &Outbox{
-		o: o,
+		o:    o,
+		born: time.Now(),
 		down: &core.Fault{
 			Code: core.FaultUnavailable, Transient: true,
 			Message: fmt.Sprintf("endpoint %q is down", o.Endpoint),
@@ -112,11 +115,12 @@ func NewOutbox(o OutboxOptions) *Outbox {
 // was given in the call.
 func (b *Outbox) hand(p *publish) bool {
 	p.size = int64(frame.Weight(&p.out.Message))
+	b.begun(p)
 	if f := p.out.Check(); f != nil {
 		b.mu.Lock()
 		b.counts.Refused++
 		b.mu.Unlock()
-		p.to.receive(p.token, frame.Receipt{Status: frame.ReceiptRefused, Fault: f})
+		b.tell(p, frame.Receipt{Status: frame.ReceiptRefused, Fault: f})
 		return false
 	}
 	b.mu.Lock()
@@ -128,7 +132,7 @@ func (b *Outbox) hand(p *publish) bool {
 		p.stage = stageDone
 		b.counts.Refused++
 		b.mu.Unlock()
-		p.to.receive(p.token, b.refused(over))
+		b.tell(p, b.refused(over))
 		return false
 	}
 	b.missing++
@@ -327,7 +331,7 @@ func (b *Outbox) Close() {
 	}
 	b.mu.Unlock()
 	for _, p := range left {
-		p.to.receive(p.token, b.refused(true))
+		b.tell(p, b.refused(true))
 	}
 	b.running.Wait()
 }

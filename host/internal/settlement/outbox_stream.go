@@ -141,7 +141,7 @@ func (g *publishing) sentOff(batch []*publish, failed bool, done []answer) []ans
 	}
 	b.admit()
 	b.mu.Unlock()
-	tell(done)
+	b.tellAll(done)
 	return done
 }
 
@@ -164,25 +164,11 @@ func (g *publishing) read() {
 		if done, err = g.receipts(rs, done[:0]); err != nil {
 			g.finish(err)
 		}
-		tell(done)
+		g.b.tellAll(done)
 		if err != nil {
 			return
 		}
 		clear(rs)
-	}
-}
-
-// answer is a receipt with its publish.
-type answer struct {
-	p *publish
-	r frame.Receipt
-}
-
-// tell delivers receipts.
-func tell(done []answer) {
-	for i := range done {
-		done[i].p.to.receive(done[i].p.token, done[i].r)
-		done[i] = answer{}
 	}
 }
 
@@ -279,10 +265,10 @@ func (b *Outbox) lose(g *publishing, cause error) {
 	b.mu.Unlock()
 	signal(g.wake)
 	for _, p := range unknown {
-		p.to.receive(p.token, lostReceipt(cause))
+		b.tell(p, lostReceipt(cause))
 	}
 	for _, p := range refused {
-		p.to.receive(p.token, b.refused(closed))
+		b.tell(p, b.refused(closed))
 	}
 }
 

@@ -248,6 +248,9 @@ type OutboxOptions struct {
 	// Broken is called when a generation's stream ended without an orderly end
 	// or broke the protocol. The outbox has detached it by then.
 	Broken func(generation uint64, cause error)
+	// Answered, when set, is called with each publish and its receipt, and how long
+	// that took since the publish was handed over. It must not block.
+	Answered func(out *frame.Outgoing, r frame.Receipt, took time.Duration)
 }
 
 // Attachment is one generation's stream for a lane. Start was sent and Started
