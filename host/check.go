@@ -59,6 +59,9 @@ func (s *subscribed) route() bool {
 		LongestBackoff: rules.backoff.longest,
 		Floor:          floor,
 		Journal:        s.on.run.opts.journal != nil,
+		Workers:        rules.workers,
+		ByKey:          rules.key != nil,
+		Batch:          s.sub.handled.most,
 	}
 	known := true
 	to := func(d core.Destination, p transportpb.Purpose) core.Route {
@@ -80,6 +83,14 @@ func (s *subscribed) route() bool {
 	}
 	if !rules.forward.IsZero() {
 		s.declared.Forward = to(s.resolve(rules.forward), transportpb.Purpose_PURPOSE_APPLICATION)
+	}
+	if s.sub.handled.as == "HandleReply" {
+		s.declared.Reply = core.Route{ // where each message says
+			Caps: convert.ToPublishing(s.on.spec.GetPublishing()), State: core.RouteOpen, Restarts: s.on.restarts(), Own: true,
+		}
+		if !rules.replyTo.IsZero() {
+			s.declared.Reply = to(s.resolve(rules.replyTo), transportpb.Purpose_PURPOSE_REPLY)
+		}
 	}
 	if !rules.deadLetter.IsZero() {
 		s.dead = to(s.resolve(rules.deadLetter), transportpb.Purpose_PURPOSE_DEAD_LETTER)

@@ -43,6 +43,7 @@ type handled struct {
 	as      string // Handle, HandleReply or HandleBatch
 	rules   ruleSet
 	decoded bool
+	most    int // messages of a batch; 0 = it handles them one by one
 	runs    handling
 }
 
@@ -76,6 +77,7 @@ func (h *handled) misplaced() []Finding {
 		}
 	}
 	add("ReplyTo", h.as != "HandleReply", "is given to "+h.as+", which does not reply", "use HandleReply, or leave the rule out")
+	add("Middleware", h.as == "HandleBatch", "wraps single deliveries, and is given to HandleBatch", "call what it does from the handler")
 	return found
 }
 

@@ -74,3 +74,10 @@ func undone(undo []func(error), why error) {
 		f(why)
 	}
 }
+
+// undoUnless tells them where a delivery does not end in an ack.
+func (e *envelope) undoUnless(said *settlement.Said) {
+	if len(e.undo) > 0 && said.Outcome.Kind != core.OutcomeAck {
+		undone(e.undo, said.Err)
+	}
+}

@@ -74,7 +74,11 @@ func (c *calls) unready(ctx context.Context, d *settlement.Delivery) (settlement
 	case d.Undecodable != nil:
 		return c.undecodable(d, d.Undecodable), true
 	case d.Unkeyed != nil:
-		return c.judge(ctx, d, d.Unkeyed), true
+		var e *PanicError
+		if !errors.As(d.Unkeyed, &e) {
+			e = &PanicError{Value: d.Unkeyed} // it has ended its goroutine
+		}
+		return c.panicked(ctx, d, e), true
 	}
 	return settlement.Said{}, false
 }

@@ -46,8 +46,8 @@ func chain(ms []func(Next) Next, last Next) (next Next, c *complaint) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			next, c = nil, &complaint{
-				fmt.Sprintf("number %d panicked when it was given what it wraps: %v", i+1, thrown),
-				"let it return a function, which may fail for each delivery",
+				fmt.Sprintf("number %d cannot be built: %v", i+1, thrown),
+				"repair what it is given, or let it fail for each delivery",
 			}
 		}
 	}()

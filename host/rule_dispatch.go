@@ -68,31 +68,16 @@ func ByKeyFunc(f func(m core.Message) string) Rule {
 		if f == nil {
 			return &complaint{"has no function", "give one, or use ByKey"}
 		}
-		s.key = func(m *core.Message) (string, error) { return keyOf(f, *m) }
+		s.key = func(m *core.Message) (key string, err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					key, err = "", thrown(v)
+				}
+			}()
+			return f(*m), nil
+		}
 		return nil
 	}}
-}
-
-// keyOf calls a function for keys. It has a goroutine of its own, which it may
-// end without harm to the one that reads the subscription.
-func keyOf(f func(m core.Message) string, m core.Message) (key string, err error) {
-	err = &PanicError{Value: settlement.ErrExited}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if v := recover(); v != nil {
-				err = thrown(v)
-			}
-		}()
-		key = f(m)
-		err = nil
-	}()
-	<-done
-	if err != nil {
-		return "", fmt.Errorf("ByKeyFunc: %w", err)
-	}
-	return key, nil
 }
 
 // RateLimit begins at most perSecond deliveries a second on average, and burst of

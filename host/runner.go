@@ -102,9 +102,7 @@ func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Sa
 		} else if !returned {
 			said.Outcome.Kind, said.Err = core.OutcomeRetry, settlement.ErrExited // for undo alone
 		}
-		if len(m.e.undo) > 0 && said.Outcome.Kind != core.OutcomeAck {
-			undone(m.e.undo, said.Err)
-		}
+		m.e.undoUnless(&said)
 	}()
 	said = r.outcome(ctx, m)
 	returned = true

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
+)
+
+// mostBatch bounds the size of batches: the window that it asks for is held in
+// memory.
+const mostBatch = 100_000
+
+// HandleBatch sets a handler that gets up to max messages at a time. It is called
+// when max have come, when wait is over since the first of them came, and when
+// nothing more can come because the window is used up; never with none.
+//
+// f returns an error for each message in the order of the batch, read as that of
+// a [Handler]; each message is settled by its own, started in that order. A nil
+// slice acks all of them. A list of the wrong length is logged (L-LEN): a message
+// without an entry is retried, extra entries are ignored. A panic counts for every
+// message of the batch, as [OnPanic] says, and so does runtime.Goexit. When a stop
+// has ended ctx, every error leaves its message unsettled.
+//
+// Messages that cannot be decoded and those over their attempts are settled before
+// f sees the rest, and f is not called when nothing is left. [Timeout] is for the
+// whole call; [Workers] is how many batches are handled at a time; [Forward] sends
+// each acked message. [Middleware] is refused: there is no single delivery for it
+// to wrap, and none for batches is offered.
+//
+// The slice and the messages are valid until f returns. In all else it is as
+// [Handle] says.
+func HandleBatch[T any](s *Subscription, max int, wait time.Duration, f func(ctx context.Context, ms []*Message[T]) []error, rules ...Rule) {
+	h := register(s, "HandleBatch", caller(), rules)
+	if h == nil {
+		return
+	}
+	wrong := func(message, fix string) {
+		h.complain(s, Finding{Option: "HandleBatch", Message: message, Fix: fix, Places: places(h.place)})
+	}
+	if f == nil {
+		wrong("has no handler", "give a function")
+	}
+	if max < 1 || max > mostBatch {
+		wrong(fmt.Sprintf("%d is no number of messages", max), fmt.Sprintf("use 1 to %d", mostBatch))
+	}
+	if wait <= 0 {
+		wrong(fmt.Sprintf("%v is no time to wait for a full batch", wait), "use a time above 0, such as 10ms")
+	}
+	carried[T](h, s)
+	h.decoded, h.most = !isRaw[T](), max
+	h.runs = &batcher[T]{runner: runner[T]{calls: calls{rules: &h.rules, from: s}}, max: max, wait: wait, handler: f}
+}
+
+// batcher calls a handler for several deliveries at a time.
+type batcher[T any] struct {
+	runner[T] // without a handler: it decodes
+	max       int
+	wait      time.Duration
+	handler   func(ctx context.Context, ms []*Message[T]) []error
+	lists     sync.Pool // of *[]*Message[T]
+}
+
+func (b *batcher[T]) prepare(s *subscribed) []Finding {
+	b.ready(s)
+	return b.assumes(assumable[T])
+}
+
+func (b *batcher[T]) batch() *settlement.Batch {
+	return &settlement.Batch{Max: b.max, Wait: b.wait, Open: b.open, Handle: b.handleAll, Exited: b.allExited}
+}
+
+// open is the settlement.Batch.Open of b.
+func (b *batcher[T]) open(ctx context.Context, d *settlement.Delivery) (said settlement.Said, ok bool) {
+	if said, unready := b.unready(ctx, d); unready {
+		return said, false
+	}
+	m := b.message(d)
+	defer func() {
+		if v := recover(); v != nil { // of a codec
+			said, ok = b.panicked(ctx, d, thrown(v)), false
+		}
+	}()
+	if err := decode(b.codecs, b.rules.contentType, &d.Message, &m.Value); err != nil {
+		return b.undecodable(d, err), false
+	}
+	d.Value = m
+	return settlement.Said{}, true
+}
+
+// handleAll is the settlement.Batch.Handle of b.
+func (b *batcher[T]) handleAll(ctx context.Context, ds []*settlement.Delivery, said []settlement.Said) (outcomes int) {
+	list, _ := b.lists.Get().(*[]*Message[T])
+	if list == nil {
+		list = new([]*Message[T])
+	}
+	ms := (*list)[:0]
+	for _, d := range ds {
+		m := d.Value.(*Message[T])
+		m.e.delivery = d
+		ms = append(ms, m)
+	}
+	if !b.call(ctx, ms, said, &outcomes) {
+		return outcomes // after a panic the messages may still be in somebody's hands
+	}
+	for i, m := range ms {
+		*m = Message[T]{}
+		b.pool.Put(m)
+		ms[i] = nil
+	}
+	*list = ms
+	b.lists.Put(list)
+	return outcomes
+}
+
+// call runs the handler and reads what it said of each message. It reports
+// whether the handler has returned.
+func (b *batcher[T]) call(ctx context.Context, ms []*Message[T], said []settlement.Said, outcomes *int) (returned bool) {
+	defer func() {
+		var e *PanicError
+		if v := recover(); v != nil {
+			e, *outcomes = thrown(v), len(ms)
+			for i, m := range ms {
+				said[i] = b.panicked(ctx, m.e.delivery, e)
+			}
+		}
+		for i, m := range ms {
+			if returned || e != nil {
+				m.e.undoUnless(&said[i])
+			} else { // it ends the goroutine; what is decided is up to allExited
+				undone(m.e.undo, settlement.ErrExited)
+			}
+		}
+	}()
+	errs := b.run(ctx, ms)
+	*outcomes = len(errs)
+	if errs == nil {
+		*outcomes = -1
+	}
+	for i, m := range ms {
+		switch {
+		case errs == nil, i < len(errs) && errs[i] == nil:
+			said[i] = b.acked(&m.e)
+		case i < len(errs):
+			said[i] = b.judge(ctx, m.e.delivery, errs[i])
+		default:
+			said[i] = b.missing(ctx, m.e.delivery)
+		}
+	}
+	return true
+}
+
+// run calls the user's handler.
+func (b *batcher[T]) run(ctx context.Context, ms []*Message[T]) []error {
+	if b.rules.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, b.rules.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	for _, m := range ms {
+		m.e.ctx = ctx
+	}
+	return b.handler(ctx, ms)
+}
+
+// missing is what it means that the handler has left a message out.
+func (c *calls) missing(ctx context.Context, d *settlement.Delivery) settlement.Said {
+	if ctx.Err() != nil {
+		return settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeLeave}}
+	}
+	return c.backedOff(d, settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeRetry}})
+}
+
+// allExited is the settlement.Batch.Exited of b.
+func (b *batcher[T]) allExited(ctx context.Context, ds []*settlement.Delivery, said []settlement.Said) {
+	for i, d := range ds {
+		said[i] = b.exited(ctx, d)
+	}
+}
