@@ -54,7 +54,7 @@ func HandleBatch[T any](s *Subscription, max int, wait time.Duration, f func(ctx
 	}
 	carried[T](h, s)
 	h.decoded, h.most = !isRaw[T](), max
-	h.runs = &batcher[T]{runner: runner[T]{calls: calls{rules: &h.rules, from: s}}, max: max, wait: wait, handler: f}
+	h.runs = &batcher[T]{runner: runner[T]{calls: h.calls(s)}, max: max, wait: wait, handler: f}
 }
 
 // batcher calls a handler for several deliveries at a time.
@@ -66,10 +66,7 @@ type batcher[T any] struct {
 	lists     sync.Pool // of *[]*Message[T]
 }
 
-func (b *batcher[T]) prepare(s *subscribed) []Finding {
-	b.ready(s)
-	return b.assumes(assumable[T])
-}
+func (b *batcher[T]) prepare() []Finding { return b.assumes(assumable[T]) }
 
 func (b *batcher[T]) batch() *settlement.Batch {
 	return &settlement.Batch{Max: b.max, Wait: b.wait, Open: b.open, Handle: b.handleAll, Exited: b.allExited}

@@ -4,6 +4,8 @@ package host
 
 import (
 	"context"
+	"slices"
+	"sync"
 )
 
 // Handler handles one delivery. It runs for one delivery of its subscription at
@@ -34,7 +36,7 @@ func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
 	}
 	carried[T](h, s)
 	h.decoded = !isRaw[T]()
-	h.runs = &runner[T]{calls: calls{rules: &h.rules, from: s}, handler: f}
+	h.runs = &runner[T]{calls: h.calls(s), handler: f}
 }
 
 // handled is what a registration declares.
@@ -45,6 +47,26 @@ type handled struct {
 	decoded bool
 	most    int // messages of a batch; 0 = it handles them one by one
 	runs    handling
+
+	mu       sync.Mutex
+	prepared bool
+	found    []Finding // by the preparation
+}
+
+// calls returns what runners of the subscription's have in common.
+func (h *handled) calls(s *Subscription) calls {
+	return calls{rules: &h.rules, from: s, codecs: &s.endpoint.host.options.codecs}
+}
+
+// prepare prepares the handler once for all runs, and returns what is wrong.
+func (h *handled) prepare() []Finding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.prepared {
+		h.prepared = true
+		h.found = h.runs.prepare()
+	}
+	return slices.Clone(h.found)
 }
 
 // register takes a handler's registration and its rules. It returns nil where

@@ -21,9 +21,8 @@ type calls struct {
 	replies *replying // nil = the handler's result is no reply
 }
 
-// ready makes it ready for a run.
-func (c *calls) ready(s *subscribed) {
-	c.codecs = &s.on.run.opts.codecs
+// serve makes it ready for deliveries of a subscription in a run.
+func (c *calls) serve(s *subscribed) {
 	if c.replies != nil {
 		c.replies.routes = &routes{s: s, purpose: transportpb.Purpose_PURPOSE_REPLY}
 	}

@@ -61,11 +61,16 @@ type PublishNext func(ctx context.Context, o *Outgoing) (Receipt, error)
 
 // wrapLeaving wraps the publishing of messages into middleware, the first outermost;
 // nil without any.
-func wrapLeaving(ms []func(PublishNext) PublishNext) (PublishNext, *complaint) {
+func wrapLeaving(ms []func(PublishNext) PublishNext) (next PublishNext, c *complaint) {
 	if len(ms) == 0 {
 		return nil, nil
 	}
-	next := PublishNext(leave)
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			next, c = nil, &complaint{fmt.Sprintf("has middleware that cannot be built: %v", thrown), "repair what it is given"}
+		}
+	}()
+	next = leave
 	for i := len(ms) - 1; i >= 0; i-- {
 		if ms[i] == nil {
 			return nil, &complaint{"has a nil among its middleware", "leave it out"}

@@ -93,7 +93,7 @@ func (s *subscribed) assemble() []Finding {
 		f.Option, f.Message, f.Fix = "Handle", "has no handler", "call host.Handle for it"
 		return []Finding{f}
 	}
-	found := s.sub.handled.runs.prepare(s)
+	found := s.sub.handled.prepare()
 	for i := range found {
 		found[i].Endpoint, found[i].Subscription = f.Endpoint, f.Subscription
 	}

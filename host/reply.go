@@ -43,7 +43,7 @@ func HandleReply[In, Out any](s *Subscription, f func(ctx context.Context, m *Me
 	carried[In](h, s)
 	carried[Out](h, s)
 	h.decoded = !isRaw[In]()
-	r := &runner[In]{calls: calls{rules: &h.rules, from: s}, also: []func(format) bool{assumable[Out]}}
+	r := &runner[In]{calls: h.calls(s), also: []func(format) bool{assumable[Out]}}
 	r.replies = &replying{write: write[Out], typ: reflect.TypeFor[Out]().String()}
 	r.handler = func(ctx context.Context, m *Message[In]) error {
 		m.e.reply, m.e.replies = nil, false // of a former call, by middleware that tries again

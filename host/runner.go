@@ -12,9 +12,10 @@ import (
 
 // handling runs the user's code of one subscription.
 type handling interface {
-	// prepare makes it ready for a run of the host, once all rules are known, and
-	// says what is wrong.
-	prepare(s *subscribed) []Finding
+	// prepare reads the rules once all of them are known, and says what is wrong.
+	prepare() []Finding
+	// serve makes it ready for deliveries of a subscription in a run.
+	serve(s *subscribed)
 	handle(ctx context.Context, d *settlement.Delivery) settlement.Said
 	exited(ctx context.Context, d *settlement.Delivery) settlement.Said
 	// batch is nil where deliveries are handled one by one.
@@ -32,8 +33,7 @@ type runner[T any] struct {
 
 func (r *runner[T]) batch() *settlement.Batch { return nil }
 
-func (r *runner[T]) prepare(s *subscribed) []Finding {
-	r.ready(s)
+func (r *runner[T]) prepare() []Finding {
 	r.next = nil
 	found := r.assumes(append(r.also, assumable[T])...)
 	if len(r.rules.middleware) > 0 {

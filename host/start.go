@@ -95,6 +95,7 @@ func (r *run) build() {
 	}
 	for _, s := range r.subs {
 		s.hooks = newHooks(s)
+		s.sub.handled.runs.serve(s)
 		s.lane = settlement.NewLane(s.laneOptions())
 	}
 	r.host.show(r)
