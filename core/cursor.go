@@ -20,6 +20,13 @@ type Cursor struct {
 // the cursor is in use.
 func (p *Plan) Start() Cursor { return Cursor{plan: p} }
 
+// On returns the cursor at the same place of p, a plan that is equal to its own.
+// With nil it holds no plan, and is only good for being put on one again.
+func (c Cursor) On(p *Plan) Cursor {
+	c.plan = p
+	return c
+}
+
 // Next takes what became of the step handed out last and returns the next one,
 // or false where the plan ends. The result given to the first call is ignored.
 //

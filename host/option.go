@@ -91,8 +91,11 @@ func WithPublishLimit(d time.Duration) Option {
 }
 
 // WithWaitingLimits bounds the copies that wait in memory for their time, in
-// number and in bytes. Beyond that a delivery stays unsettled instead. The
-// defaults are 100,000 and 256 MiB.
+// number and in bytes of memory: payloads and headers, an eighth more for what is
+// rounded up, 320 B each, 384 B more for those above 4 KiB, in the journal or
+// followed by a hook, and 2 KiB for those that are due and being published. The
+// garbage collector may need as much again. Beyond that a delivery stays unsettled
+// instead. The defaults are 100,000 and 256 MiB.
 func WithWaitingLimits(messages int, bytes int64) Option {
 	return Option{name: "WithWaitingLimits", place: caller(), set: func(o *options) *complaint {
 		o.waitMessages, o.waitBytes = messages, bytes

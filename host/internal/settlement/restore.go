@@ -87,7 +87,7 @@ func (w *Waiting) adopt(row *Row, o RestoreOptions) {
 	s.c.Retry.Caps.MaxDelay = 0 // the wait has begun here
 	refused := s.c.Retry.State != core.RouteOpen
 	s.c.Retry.State = core.RouteOpen
-	s.reserved = int64(frame.Weight(&m)) + waitingOverhead
+	s.reserved = waitingOverhead + rounded(frame.Weight(&m))
 	w.mu.Lock()
 	w.room.messages++
 	w.room.bytes += s.reserved

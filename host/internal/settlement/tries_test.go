@@ -290,7 +290,7 @@ func TestVoidAfterTheAck(t *testing.T) {
 		time.Sleep(2 * time.Second) // the copy is due and waits for its endpoint
 		synctest.Wait()
 		b.waiting.mu.Lock()
-		s := b.waiting.copies[0]
+		s := b.waiting.open[0]
 		b.waiting.mu.Unlock()
 		s.voided(s.wait.life, core.VoidReturns)
 		if n := b.waiting.Len(); n != 1 {

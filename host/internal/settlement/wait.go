@@ -41,7 +41,6 @@ const (
 	waitHold             // the end of a hold
 	waitAnswer           // the answer to a verdict
 	waitJournal          // a call of the journal
-	waitLater            // the time of a waiting copy
 )
 
 // await begins a wait, which the clock ends at due unless that is zero, and
@@ -146,8 +145,6 @@ func (s *settlement) ring() {
 	case waitSends:
 		sends.giveUp()
 		s.sent(sends)
-	case waitLater:
-		s.begun()
 	default:
 	}
 }

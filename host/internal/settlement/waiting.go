@@ -14,33 +14,61 @@ import (
 	"github.com/longshore-go/longshore/internal/frame"
 )
 
-// The bounds of waiting copies (D3), and what one counts beside its message:
-// its plan and its place in the lists.
+// The bounds of waiting copies (D3), and what is counted beside their messages;
+// BenchmarkWaitingCopies measures it.
 const (
 	waitingMessages = 100_000
 	waitingBytes    = 256 << 20
-	waitingOverhead = 2 << 10
+	// waitingOverhead is the record of a copy and its place in the list.
+	waitingOverhead = 320
+	// waitingMore is what is kept of a copy that is large, in the journal, or that
+	// LaneOptions.Finished is told of, beside messages and texts.
+	waitingMore = 384
+	// waitingOpen is what a copy takes while it is being published: its plan, and
+	// its place in the outbox.
+	waitingOpen = 2 << 10
+	// openLeast is how many copies are published at a time however little room there
+	// is.
+	openLeast = 256
+	// dueAtOnce is how many due copies are begun before the clock's other alarms
+	// have their turn.
+	dueAtOnce = 256
 )
 
-// WaitingOptions bound the waiting copies of a host.
+// WaitingOptions bound the waiting copies of a host. Bytes are what the copies
+// take in memory: payloads and headers, an eighth more for what the allocator
+// rounds up, and 320 B a copy; 384 B more for a large one, for one in the journal,
+// and for one that LaneOptions.Finished is told of, with the message and the stack
+// where those are kept; 1 KiB for each destination of copies, and 2 KiB for each
+// copy that is due and being published. Errors that handlers return are not
+// counted. A copy that is due while the bytes are used up waits for room, unless
+// fewer than 256 are being published.
 type WaitingOptions struct {
 	Logger   *slog.Logger
 	Messages int   // default 100,000
-	Bytes    int64 // default 256 MiB, 2 KiB a copy beside its message included
+	Bytes    int64 // default 256 MiB
 }
 
 // Waiting holds the delayed copies of a host, and the clock of everything that
 // waits. A copy counts from the decision on until it is published, parked or
-// lost.
+// lost. While it waits it is a record; when it is due, or a stop cuts it, it
+// becomes the settlement again that it was.
 type Waiting struct {
 	o     WaitingOptions
 	clock *clock
+	alarm alarm // rings when the first copy is due
+	base  time.Time
 
 	mu       sync.Mutex
 	room     room // taken
-	copies   []*settlement
+	laid     laid // copies that wait
+	doomed   []*parcel
+	open     []*settlement // copies that are being published
+	scenes   map[core.Case]*scene
+	starved  bool                  // one that is due waits for room
 	lost     map[WaitingCopies]int // cut off, not said yet
 	draining bool
+	cutsAll  bool
 	bell     chan struct{} // closed when there is more room; nil = nobody waits
 
 	restoring sync.WaitGroup
@@ -65,9 +93,10 @@ func NewWaiting(o WaitingOptions) *Waiting {
 		o.Bytes = waitingBytes
 	}
 	w := &Waiting{
-		o: o, clock: newClock(),
+		o: o, clock: newClock(), base: time.Now(), scenes: make(map[core.Case]*scene),
 		lost: make(map[WaitingCopies]int), lanes: make(map[WaitingCopies]*Lane),
 	}
+	w.alarm.ring = w.due
 	w.life, w.closing = context.WithCancel(context.Background())
 	return w
 }
@@ -76,23 +105,35 @@ func NewWaiting(o WaitingOptions) *Waiting {
 func (w *Waiting) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.copies)
+	return w.len()
 }
+
+// len is Len with w.mu held.
+func (w *Waiting) len() int { return len(w.laid) + len(w.doomed) + len(w.open) }
 
 // List returns what waits or is being published, by subscription.
 func (w *Waiting) List() []WaitingCopies {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	lanes := make(map[*Lane]int)
+	for _, ps := range [][]*parcel{w.laid, w.doomed} {
+		for _, p := range ps {
+			lanes[p.l]++
+		}
+	}
+	for _, s := range w.open {
+		lanes[s.l]++
+	}
+	w.mu.Unlock()
 	count := make(map[WaitingCopies]int)
-	for _, s := range w.copies {
-		count[of(s)]++
+	for l, n := range lanes {
+		count[of(l)] += n
 	}
 	return listed(count)
 }
 
-// of names the subscription of a copy.
-func of(s *settlement) WaitingCopies {
-	return WaitingCopies{Endpoint: s.l.o.Endpoint, Subscription: s.l.o.Subscription}
+// of names the subscription of a lane.
+func of(l *Lane) WaitingCopies {
+	return WaitingCopies{Endpoint: l.o.Endpoint, Subscription: l.o.Subscription}
 }
 
 // listed sorts counts by subscription.
@@ -124,8 +165,17 @@ func (w *Waiting) reserve(n int64) bool {
 func (w *Waiting) release(n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.free(n)
+}
+
+// free gives the room of a copy back. w.mu is held.
+func (w *Waiting) free(n int64) {
 	w.room.messages--
 	w.room.bytes -= n
+	if w.starved && w.opens() {
+		w.starved = false
+		w.clock.set(&w.alarm, time.Now())
+	}
 	w.ring()
 }
 
@@ -158,89 +208,16 @@ func (w *Waiting) until(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// enter lists a copy.
-func (w *Waiting) enter(s *settlement) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s.reserved == 0 {
-		s.reserved = waitingOverhead
-		w.room.messages++
-		w.room.bytes += s.reserved
-	}
-	s.index = len(w.copies)
-	w.copies = append(w.copies, s)
-}
-
-// leave gives the room of s back, and takes it off the list where it is on it.
-func (w *Waiting) leave(s *settlement, lost bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if lost {
-		w.lost[of(s)]++
-	}
-	w.room.messages--
-	w.room.bytes -= s.reserved
-	defer w.ring()
-	if !s.waiting {
-		return
-	}
-	n := len(w.copies) - 1
-	last := w.copies[n]
-	w.copies[s.index] = last
-	last.index = s.index
-	w.copies[n] = nil
-	w.copies = w.copies[:n]
-}
+// rounded is what n bytes take at most, which the allocator rounds up.
+func rounded(n int) int64 { return int64(n + n/8) }
 
 // reserve takes room for a waiting copy of this delivery before the plan is
 // made, so that the plan knows whether there is any.
 func (s *settlement) reserve() {
-	n := int64(frame.Weight(&s.d.Message)) + waitingOverhead
+	n := waitingOverhead + rounded(frame.Weight(&s.d.Message))
 	if s.l.o.Waiting.reserve(n) {
 		s.reserved = n
 	} else {
 		s.c.Full = true
 	}
-}
-
-// later waits for the time of a delayed copy, among the waiting copies.
-func (s *settlement) later() (core.Result, bool) {
-	if s.resend {
-		return s.publish()
-	}
-	s.leave()
-	s.enterWaiting()
-	w, life := s.l.o.Waiting, s.wait.life
-	s.await(waitLater, time.Now().Add(s.step.Delay))
-	if w.stops() {
-		s.cut(life, cutUnawaited)
-	}
-	return 0, true
-}
-
-// enterWaiting moves s from the lane's work to the waiting copies.
-func (s *settlement) enterWaiting() {
-	l := s.l
-	l.mu.Lock()
-	l.working--
-	l.stopActive(s)
-	l.counts.Waiting++
-	f := s.f
-	s.f = nil
-	if f != nil {
-		l.recycle(f)
-	}
-	quiet := l.bell != nil
-	l.mu.Unlock()
-	s.waiting = true
-	l.o.Waiting.enter(s)
-	if quiet {
-		l.changed()
-	}
-}
-
-// begun is the clock's: the copy's time has come.
-func (s *settlement) begun() {
-	s.startTries()
-	s.next()
 }

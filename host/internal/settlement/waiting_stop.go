@@ -3,6 +3,7 @@
 package settlement
 
 import (
+	"container/heap"
 	"context"
 
 	"github.com/longshore-go/longshore/core"
@@ -45,7 +46,7 @@ func (w *Waiting) sayLost() []WaitingCopies {
 
 // empty waits until no copy waits.
 func (w *Waiting) empty(ctx context.Context) error {
-	return w.until(ctx, func() bool { return len(w.copies) == 0 })
+	return w.until(ctx, func() bool { return w.len() == 0 })
 }
 
 // Close drops what waits and ends the clock's goroutine.
@@ -60,11 +61,11 @@ func (w *Waiting) Close() {
 	}
 	w.mu.Unlock()
 	w.cut(cutAll)
+	w.clock.close()
 	w.sayLost()
 	for _, l := range lanes {
 		_ = l.Close(context.Background()) // it has no handlers to wait for
 	}
-	w.clock.close()
 }
 
 // cut ends the waits of copies.
@@ -74,21 +75,60 @@ func (w *Waiting) cut(which cutting) {
 		life uint64
 	}
 	w.mu.Lock()
-	all := make([]copied, 0, len(w.copies))
-	for _, s := range w.copies {
+	w.cutsAll = w.cutsAll || which == cutAll
+	all := make([]copied, 0, len(w.open))
+	for _, s := range w.open {
 		all = append(all, copied{s, s.wait.life})
 	}
+	kept := w.laid[:0]
+	for _, p := range w.laid {
+		if p.cuttable(which) {
+			w.doomed = append(w.doomed, p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	clear(w.laid[len(kept):])
+	w.laid = kept
+	heap.Init(&w.laid)
+	w.laid.shrink()
 	w.mu.Unlock()
 	for _, c := range all {
 		c.s.cut(c.life, which)
 	}
+	for s := w.takeDoomed(); s != nil; s = w.takeDoomed() {
+		s.resume(core.ResultCut)
+	}
 }
 
-// stops reports whether a stop has begun to look at the waiting copies.
-func (w *Waiting) stops() bool {
+// takeDoomed takes up one of the copies that are cut; nil = there is none.
+func (w *Waiting) takeDoomed() *settlement {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.draining
+	n := len(w.doomed) - 1
+	if n < 0 {
+		w.doomed = nil
+		return nil
+	}
+	p := w.doomed[n]
+	w.doomed[n] = nil
+	w.doomed = w.doomed[:n]
+	return w.takeUp(p)
+}
+
+// stops says which copies a stop has begun to cut, if it has.
+func (w *Waiting) stops() (cutting, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cuts()
+}
+
+// cuts is stops with w.mu held.
+func (w *Waiting) cuts() (cutting, bool) {
+	if w.cutsAll {
+		return cutAll, true
+	}
+	return cutUnawaited, w.draining
 }
 
 // cut ends the wait of a copy, unless it is on its way and may still arrive.
@@ -101,7 +141,7 @@ func (s *settlement) cut(life uint64, which cutting) {
 		if k == waitReceipt {
 			return s.cuttable(which) && s.wait.box.take(s.wait.p) || which == cutAll
 		}
-		return s.cuttable(which) && (k == waitLater || k == waitAgain) || which == cutAll
+		return s.cuttable(which) && k == waitAgain || which == cutAll
 	})
 	switch {
 	case !ok:
