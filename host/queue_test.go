@@ -32,6 +32,7 @@ type queues struct {
 	targets      func(t pluginapi.Target) *pluginapi.TargetReport // nil = computed
 	settings     pluginapi.Schema
 	options      pluginapi.Schema
+	messages     pluginapi.Schema
 	configured   func(s pluginapi.Settings) error
 	inspected    func(u pluginapi.Usage) []pluginapi.Finding
 	connected    func(ctx context.Context, resume []byte) error
@@ -202,7 +203,7 @@ func (q *queues) open() int {
 
 func (q *queues) Describe() pluginapi.Spec {
 	return pluginapi.Spec{
-		Name: "queues", Version: "test", Settings: q.settings, Subscription: q.options,
+		Name: "queues", Version: "test", Settings: q.settings, Subscription: q.options, Publish: q.messages,
 		NeverRestart: q.neverRestart, Publishing: q.publishing, Ceilings: append(q.ceilings, q.source),
 	}
 }
