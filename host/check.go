@@ -81,6 +81,9 @@ func (s *subscribed) route() bool {
 	case !own.IsZero():
 		s.retry = to(own, transportpb.Purpose_PURPOSE_RETRY)
 	}
+	for _, d := range rules.publishes {
+		s.declared.Publishes = append(s.declared.Publishes, to(s.resolve(d), transportpb.Purpose_PURPOSE_APPLICATION))
+	}
 	if !rules.forward.IsZero() {
 		s.declared.Forward = to(s.resolve(rules.forward), transportpb.Purpose_PURPOSE_APPLICATION)
 	}

@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -42,6 +43,8 @@ type envelope struct {
 	reply    any  // what the handler of HandleReply returned
 	replies  bool // there is one
 	undo     []func(error)
+	held     atomic.Pointer[held] // by PublishWith; nil = nothing
+	cloned   bool                 // it is not the handler's
 }
 
 // name returns what the delivery was read from.

@@ -93,7 +93,7 @@ func (c *calls) backedOff(d *settlement.Delivery, said settlement.Said) settleme
 
 // acked is a nil of the user's code, with what it publishes.
 func (c *calls) acked(e *envelope) settlement.Said {
-	said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeAck}}
+	said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeAck}, Publishes: e.release()}
 	if !c.rules.forward.IsZero() {
 		said.Publishes = append(said.Publishes, c.forward(e))
 	}
@@ -128,8 +128,11 @@ func (c *calls) unpublished(undo []func(error)) func(d *settlement.Delivery, err
 func (c *calls) failed(d *settlement.Delivery, err error) settlement.Said {
 	said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CauseError}, Err: err}
 	var failed *settlement.PublishError
-	if errors.As(err, &failed) && failed.Purpose == purposeReply {
-		said.Outcome.Cause = core.CauseReplyFailed
+	if errors.As(err, &failed) {
+		said.Err = &PublishError{To: failed.To, MaybeSent: failed.MaybeSent, Err: failed}
+		if failed.Purpose == purposeReply {
+			said.Outcome.Cause = core.CauseReplyFailed
+		}
 	}
 	return c.backedOff(d, said)
 }

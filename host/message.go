@@ -101,7 +101,7 @@ func (m *Message[T]) OnNotAcked(undo func(error)) {
 // []byte or core.Message is copied; any other is decoded already and is shared.
 func (m *Message[T]) Clone() *Message[T] {
 	c := &Message[T]{Value: m.Value}
-	c.e.self, c.e.from = c, m.e.from
+	c.e.self, c.e.from, c.e.cloned = c, m.e.from, true
 	if m.e.delivery != nil {
 		d := *m.e.delivery
 		d.Message = cloneMessage(d.Message)
@@ -119,10 +119,7 @@ func (m *Message[T]) Clone() *Message[T] {
 	return c
 }
 
-func (m *Message[T]) envelope() *envelope {
-	m.e.self = m
-	return &m.e
-}
+func (m *Message[T]) envelope() *envelope { return &m.e }
 
 // cloneMessage returns a copy of m that shares no bytes with it.
 func cloneMessage(m core.Message) core.Message {

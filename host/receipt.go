@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
 	"github.com/longshore-go/longshore/internal/frame"
 )
 
@@ -35,11 +36,20 @@ func (e *PublishError) Error() string {
 	if e.MaybeSent {
 		maybe = " (it may have been sent)"
 	}
-	return fmt.Sprintf("publish to %v%s: %v", e.To, maybe, e.Err)
+	reason := e.Err
+	if engine, ok := e.Err.(*settlement.PublishError); ok { //nolint:errorlint // its own text would name the destination again
+		reason = engine.Reason()
+	}
+	return fmt.Sprintf("publish to %v%s: %v", e.To, maybe, reason)
 }
 
 // Unwrap returns the reason.
 func (e *PublishError) Unwrap() error { return e.Err }
+
+// Is makes what the engine says of an endpoint that is down [ErrEndpointDown].
+func (e *PublishError) Is(target error) bool {
+	return target == ErrEndpointDown && errors.Is(e.Err, settlement.ErrDown) //nolint:errorlint // it is what errors.Is asks
+}
 
 // refuse returns the error of what was not sent.
 func refuse(to core.Destination, err error) error { return &PublishError{To: to, Err: err} }

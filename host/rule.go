@@ -38,6 +38,7 @@ type ruleSet struct {
 	undecodable Reaction
 	forward     core.Destination
 	replyTo     core.Destination
+	publishes   []core.Destination
 	dispatch
 	afterSettle  func(context.Context, Settled)
 	finalFailure func(context.Context, Failure)

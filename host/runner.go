@@ -63,7 +63,15 @@ func (r *runner[T]) user(ctx context.Context, m *Message[T]) error {
 		return nil
 	}
 	m.e.ctx = ctx
-	return r.handler(ctx, m)
+	n, acked := m.e.holds(), false
+	defer func() {
+		if !acked {
+			m.e.forget(n)
+		}
+	}()
+	err := r.handler(ctx, m)
+	acked = err == nil
+	return err
 }
 
 // message returns one for a delivery.
@@ -72,7 +80,7 @@ func (r *runner[T]) message(d *settlement.Delivery) *Message[T] {
 	if !ok {
 		m = new(Message[T])
 	}
-	m.e.delivery, m.e.from = d, r.from
+	m.e.self, m.e.delivery, m.e.from = m, d, r.from
 	return m
 }
 

@@ -60,6 +60,9 @@ func (r *run) usages() []Finding {
 		if d := s.resolve(rules.retryTo); !d.IsZero() {
 			want(s.user("RetryTo"), d, transportpb.Purpose_PURPOSE_RETRY)
 		}
+		for _, d := range rules.publishes {
+			want(s.user("Publishes"), s.resolve(d), transportpb.Purpose_PURPOSE_APPLICATION)
+		}
 		if d := s.resolve(rules.forward); !d.IsZero() {
 			want(s.user("Forward"), d, transportpb.Purpose_PURPOSE_APPLICATION)
 		}

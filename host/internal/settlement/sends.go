@@ -3,6 +3,7 @@
 package settlement
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -165,7 +166,7 @@ func (s *settlement) sent(d *sends) {
 		}
 	}
 	if failed >= 0 {
-		s.unconfirmed(publishError(&s.said.Publishes[failed], d.receipts[failed]))
+		s.unconfirmed(publishError(&s.said.Publishes[failed], d.boxes[failed], d.receipts[failed]))
 	}
 	s.decide()
 }
@@ -199,6 +200,7 @@ type PublishError struct {
 	Type      string      // Publish.Type
 	MaybeSent bool        // the receipt says neither
 	Fault     *core.Fault // nil = no reason given
+	Down      bool        // its endpoint was down: it is ErrDown
 }
 
 // Error names the destination and the reason.
@@ -207,23 +209,36 @@ func (e *PublishError) Error() string {
 	if e.MaybeSent {
 		what = "perhaps sent"
 	}
-	if e.Fault == nil {
-		return fmt.Sprintf("publish to %s: %s", e.To, what)
-	}
-	return fmt.Sprintf("publish to %s: %s: %v", e.To, what, e.Fault)
+	return fmt.Sprintf("publish to %s: %s: %v", e.To, what, e.Reason())
 }
 
-// Unwrap returns the fault.
-func (e *PublishError) Unwrap() error {
-	if e.Fault == nil {
-		return nil
+// errNoReason stands for a reason that the plugin did not give.
+var errNoReason = errors.New("the transport gave no reason")
+
+// Reason returns the fault, or what stands in its place.
+func (e *PublishError) Reason() error {
+	switch {
+	case e.Down:
+		return ErrDown
+	case e.Fault != nil:
+		return e.Fault
+	default:
+		return errNoReason
 	}
-	return e.Fault
 }
 
-func publishError(p *Publish, r frame.Receipt) *PublishError {
+// Unwrap returns the reason, and the fault.
+func (e *PublishError) Unwrap() []error {
+	errs := []error{e.Reason()}
+	if e.Down && e.Fault != nil {
+		errs = append(errs, e.Fault)
+	}
+	return errs
+}
+
+func publishError(p *Publish, box *Outbox, r frame.Receipt) *PublishError {
 	return &PublishError{
 		To: p.To, Purpose: p.Purpose, Type: p.Type,
-		MaybeSent: r.Status != frame.ReceiptRefused, Fault: r.Fault,
+		MaybeSent: r.Status != frame.ReceiptRefused, Fault: r.Fault, Down: box != nil && box.Down(r),
 	}
 }
