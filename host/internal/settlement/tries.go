@@ -141,16 +141,21 @@ func overdueReceipt(unsent bool) frame.Receipt {
 	}}
 }
 
-// again waits for the next try, or gives up where it would come too late.
+// again waits for the next try, or gives up where it would come too late. The
+// last one comes shortly before the end.
 func (s *settlement) again(f *core.Fault) {
-	wait := s.backoff()
-	if f != nil && f.RetryAfter > wait {
-		wait = f.RetryAfter
+	now, wait := time.Now(), s.backoff()
+	var least time.Duration
+	if f != nil {
+		least = f.RetryAfter
 	}
-	next := time.Now().Add(wait)
-	if !s.keeping && next.After(s.deadline) {
-		s.resume(core.ResultTransient)
-		return
+	next := now.Add(max(wait, least))
+	if last := s.deadline.Add(-tryLeast); !s.keeping && next.After(s.deadline) {
+		if !now.Before(last) || now.Add(least).After(last) {
+			s.resume(core.ResultTransient)
+			return
+		}
+		next = last
 	}
 	flight := s.f
 	s.recheck(s.await(waitAgain, next), flight)
