@@ -20,6 +20,7 @@ import (
 
 // Some kinds of the settlement tables, and what a destination can do there.
 var (
+	kinds  = rows.Kinds()
 	kindA  = rows.Kinds()["A"]
 	kindC  = rows.Kinds()["C"]
 	kindM  = rows.Kinds()["M"]

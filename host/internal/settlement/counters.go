@@ -17,6 +17,7 @@ type State struct {
 	Ended      bool        // the subscription has ended, see Fault
 	Fault      *core.Fault // nil = there is nothing more
 	CaughtUp   bool        // all there is has been delivered
+	Paused     bool        // by Pause, or from the beginning
 	InWork     uint64
 	Position   string // of the newest delivery received, "" = unknown
 }

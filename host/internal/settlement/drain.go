@@ -40,9 +40,10 @@ func (l *Lane) StopIntake() {
 		g.stop = true
 		signal(g.wake)
 	}
+	l.sweep()
+	l.rouse()
 	all := l.actives()
 	l.mu.Unlock()
-	signal(l.work)
 	for _, a := range all {
 		a.s.stopped(a.life)
 	}
@@ -106,7 +107,7 @@ func (l *Lane) Drain(ctx context.Context) Left {
 	cancel()
 	left := Left{Endpoint: l.o.Endpoint, Subscription: l.o.Subscription}
 	limit := endLimit
-	if l.wait(ctx, func() bool { return l.working == 0 && l.head == len(l.queue) }) != nil {
+	if l.wait(ctx, func() bool { return l.working == 0 && l.backlog() == 0 }) != nil {
 		l.cancelHandlers()
 		l.cutOffWork(&left)
 		limit = partingLimit
@@ -139,17 +140,17 @@ func (l *Lane) cancelBefore(ctx context.Context) func() {
 func (l *Lane) cancelHandlers() {
 	l.cancelled.Store(true)
 	l.letGo()
-	signal(l.work) // what is queued is not begun any more
+	l.mu.Lock()
+	swept := !l.closed && l.sweep() // what is left is not begun any more
+	l.mu.Unlock()
+	if swept {
+		l.changed()
+	}
 }
 
 // cutOffWork ends what is still in work, and says what it was.
 func (l *Lane) cutOffWork(left *Left) {
 	l.mu.Lock()
-	for l.head < len(l.queue) {
-		if f := l.pop(); !l.skip(f) {
-			l.unhandled(f)
-		}
-	}
 	l.tell(left)
 	for _, s := range l.running {
 		left.Handlers++
@@ -212,8 +213,6 @@ func (l *Lane) part(limit time.Duration) {
 // not return when their context ends, which it waits for until ctx ends.
 // Waiting and the outboxes must not be closed before.
 func (l *Lane) Close(ctx context.Context) error {
-	l.cancelHandlers()
-	l.stopCalls()
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
@@ -222,15 +221,19 @@ func (l *Lane) Close(ctx context.Context) error {
 	l.stopping = true
 	g := l.now
 	l.mu.Unlock()
+	l.cancelHandlers()
+	l.stopCalls()
+	l.mu.Lock()
+	l.sweepBy(func(f *flight) bool {
+		l.counts.add(ResultReleased)
+		l.recycle(f)
+		return true
+	})
+	l.mu.Unlock()
 	if g != nil {
 		g.lose(nil)
 	}
 	l.mu.Lock()
-	for l.head < len(l.queue) {
-		f := l.pop()
-		l.counts.add(ResultReleased)
-		l.recycle(f)
-	}
 	all := l.actives()
 	if !l.holdsAt.IsZero() {
 		l.o.Waiting.clock.unset(&l.holds)

@@ -71,15 +71,12 @@ func (s *settlement) land() {
 
 // stopRunning takes s off the list of running handlers. l.mu is held.
 func (l *Lane) stopRunning(s *settlement) {
-	for i, r := range l.running {
-		if r == s {
-			n := len(l.running) - 1
-			l.running[i] = l.running[n]
-			l.running[n] = nil
-			l.running = l.running[:n]
-			return
-		}
-	}
+	n := len(l.running) - 1
+	last := l.running[n]
+	l.running[s.index] = last
+	last.index = s.index
+	l.running[n] = nil
+	l.running = l.running[:n]
 }
 
 // finish ends s: the verdict that ends its plan is given, its delivery counted,
@@ -252,7 +249,7 @@ func (s *settlement) reset() {
 	w.life++
 	w.kind, w.extendAt, w.extendBy = waitNone, time.Time{}, 0
 	w.mu.Unlock()
-	s.f, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, false, false, false, false, false, false
+	s.f, s.key, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, nil, false, false, false, false, false, false
 	s.decided, s.clone = false, nil
 	s.d, s.said, s.reason, s.row, s.bad, s.failed = Delivery{}, Said{}, nil, "", nil, time.Time{}
 	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil

@@ -26,6 +26,11 @@ type flight struct {
 	prolong  time.Duration // after received: the time of the next EXTEND; 0 = none
 	void     atomic.Uint32 // core.Void
 
+	// Until it is begun.
+	key     *key    // nil = none
+	behind  *flight // the next one that waits for the key
+	unkeyed error   // LaneOptions.Key failed
+
 	// The settlement that left the worker with it; nil before.
 	s    *settlement
 	life uint64
@@ -76,6 +81,7 @@ func (l *Lane) newFlight() *flight {
 // recycle takes back a flight that nothing refers to. l.mu is held.
 func (l *Lane) recycle(f *flight) {
 	f.unframe()
+	l.keys.begun(f)
 	g := f.gen
 	g.unlink(f)
 	if f.wanted || f.extends > 0 {
@@ -86,7 +92,7 @@ func (l *Lane) recycle(f *flight) {
 	}
 	g.settled()
 	f.void.Store(uint32(core.VoidLive))
-	f.gen, f.s, f.scope = nil, nil, ""
+	f.gen, f.s, f.scope, f.unkeyed = nil, nil, "", nil
 	f.wanted, f.extends, f.prolong = false, 0, 0
 	l.free = append(l.free, f)
 }

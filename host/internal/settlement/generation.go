@@ -39,6 +39,12 @@ type generation struct {
 	stray  map[uint64]int     // unanswered EXTENDs of deliveries that have ended
 	fences []chan struct{}
 
+	// The reader's alone: what Key has said of a frame so far, and the frame while
+	// it is asked.
+	names  []named
+	asking *frame.Deliveries
+
+	opened bool // it has been given credit
 	credit bool // the credit is to be sent
 	runs   []frame.VerdictRun
 	unread uint64 // verdicts in runs
@@ -66,8 +72,20 @@ func newGeneration(l *Lane, a Attachment) *generation {
 
 // read takes what the plugin sends until the stream ends.
 func (g *generation) read() {
-	defer close(g.over)
-	defer g.a.Cancel()
+	defer func() {
+		if g.asking != nil { // Key has ended the goroutine: another one goes on
+			g.l.goroutines.Go(g.read)
+			return
+		}
+		g.a.Cancel()
+		close(g.over)
+	}()
+	if g.asking != nil {
+		if err := g.deliver(g.asking); err != nil {
+			g.finish(err)
+			return
+		}
+	}
 	var r frame.SubscribeResponse
 	for {
 		r = frame.SubscribeResponse{Settled: r.Settled[:0]}
@@ -123,8 +141,12 @@ func (g *generation) deliver(d *frame.Deliveries) error {
 		d.Release()
 		return nil
 	}
-	d.Retain(n - 1)
 	l, now, position := g.l, time.Now(), d.Items[n-1].Position
+	if l.o.Key != nil {
+		g.askKeys(d)
+		defer g.forgetKeys()
+	}
+	d.Retain(n - 1)
 	l.mu.Lock()
 	for i := range d.Items {
 		if g.lost || l.closed {
@@ -139,8 +161,12 @@ func (g *generation) deliver(d *frame.Deliveries) error {
 		}
 	}
 	l.position = append(l.position[:0], position[:min(len(position), shownFault)]...)
+	skipped := l.stopping && l.sweep()
+	l.rouse()
 	l.mu.Unlock()
-	signal(l.work)
+	if skipped {
+		l.changed()
+	}
 	return nil
 }
 
@@ -167,7 +193,7 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 		return g.breach(fmt.Sprintf("leaves %d verdicts unanswered", len(g.wanted)+len(g.stray)))
 	case g.unread > unansweredMost*g.window.Messages:
 		return g.breach(fmt.Sprintf("delivers on and leaves %d verdicts unread", g.unread))
-	case !g.l.granted, g.count >= g.window.Messages, g.bytes >= g.window.Bytes:
+	case !g.opened, g.count >= g.window.Messages, g.bytes >= g.window.Bytes:
 		return g.breach(fmt.Sprintf("sent delivery %d without credit for it", item.ID))
 	}
 	l := g.l
@@ -179,6 +205,11 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 	g.link(f)
 	if by := extension(f.caps()); by > 0 {
 		l.keepHeld(f, by)
+	}
+	if i < len(g.names) {
+		if f.unkeyed = g.names[i].err; f.unkeyed == nil && g.names[i].key != "" {
+			f.key = l.keys.of(g.names[i].key)
+		}
 	}
 	l.queue = append(l.queue, f)
 	l.counts.Received++

@@ -36,7 +36,7 @@ const (
 //  4. Close, in any case and from any phase.
 //
 // A generation has two goroutines, a reader and a writer of its stream. The
-// lane has one worker, which runs the handler. What happens after it (receipts,
+// lane has workers, which run the handlers. What happens after it (receipts,
 // results, waits) is driven by whoever brings the news: a stream's reader, the
 // clock of Waiting, a call of the journal. None of them waits for another.
 type Lane struct {
@@ -61,10 +61,9 @@ type Lane struct {
 	spare      sync.Pool // of *settlement
 	failed     sync.Once
 
-	mu       sync.Mutex
-	now      *generation // nil = none is attached
-	queue    []*flight   // delivered, not begun; from head on
-	head     int
+	mu  sync.Mutex
+	now *generation // nil = none is attached
+	dispatch
 	free     []*flight
 	running  []*settlement // whose handlers run
 	active   []*settlement // that left the worker; waiting copies are not among them
@@ -86,19 +85,14 @@ type Lane struct {
 	parted   bool          // it is told
 	bell     chan struct{} // closed at the next change; nil = nobody waits
 
-	work    chan struct{} // the queue has something, or the lane is closed
+	work    chan struct{} // an idle worker is to look for something to begin
+	more    chan struct{} // so is the batch that gathers
 	closing chan struct{}
 }
 
-// NewLane returns a lane without a generation. It starts its worker.
+// NewLane returns a lane without a generation. It starts no goroutine: workers
+// come with the first deliveries.
 func NewLane(o LaneOptions) *Lane {
-	l := newLane(o)
-	l.goroutines.Go(l.serve)
-	return l
-}
-
-// newLane returns a lane without a worker.
-func newLane(o LaneOptions) *Lane {
 	if o.PublishLimit <= 0 {
 		o.PublishLimit = publishLimit
 	}
@@ -109,8 +103,11 @@ func newLane(o LaneOptions) *Lane {
 		unique:  rand.Text(),
 		turned:  time.Now(),
 		work:    make(chan struct{}, 1),
+		more:    make(chan struct{}, 1),
 		closing: make(chan struct{}),
 	}
+	l.o.Workers = max(o.Workers, 1)
+	l.paused = o.Paused
 	l.handling, l.letGo = context.WithCancel(context.Background())
 	l.settling, l.stopCalls = context.WithCancel(context.Background())
 	for i := range l.once {
@@ -195,7 +192,10 @@ func (l *Lane) window(profiles []core.Capabilities) frame.Credit {
 func (l *Lane) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := State{Since: l.turned, Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp, InWork: l.counts.inWork(), Position: string(l.position)}
+	s := State{
+		Since: l.turned, Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp, Paused: l.paused,
+		InWork: l.counts.inWork(), Position: string(l.position),
+	}
 	if l.now != nil {
 		s.Attached, s.Generation = true, l.now.a.Number
 	}

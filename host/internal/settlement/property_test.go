@@ -34,6 +34,8 @@ type storm struct {
 	room     int
 	limit    time.Duration
 	seed     uint64
+	workers  int
+	keys     bool
 	unique   int
 }
 
@@ -54,6 +56,8 @@ func TestEveryDeliveryEndsOnce(t *testing.T) {
 			crashes:  rapid.IntRange(0, 3).Draw(rt, "crashes"),
 			room:     rapid.IntRange(1, 20).Draw(rt, "room"),
 			limit:    rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(rt, "limit"),
+			workers:  rapid.SampledFrom([]int{0, 1, 3, 16}).Draw(rt, "workers"),
+			keys:     rapid.Bool().Draw(rt, "keys"),
 			seed:     rapid.Uint64().Draw(rt, "seed"),
 		}
 		var problem string
@@ -70,6 +74,8 @@ type dice struct {
 	r  *rand.Rand
 }
 
+func newDice(seed uint64) *dice { return &dice{r: rand.New(rand.NewPCG(seed, 1))} }
+
 func (d *dice) n(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +89,7 @@ func (s storm) run(t *testing.T) string {
 			t.Logf("%+v", s)
 		}
 	})
-	d := &dice{r: rand.New(rand.NewPCG(s.seed, 1))}
+	d := newDice(s.seed)
 	j := &shaky{journal: newJournal(), fails: func() bool { return d.n(10) < s.failures }}
 	b := newBench(t, rows.Kinds()[s.kind], nil, func(x *setup) {
 		x.o.Handle = func(_ context.Context, d2 *Delivery) Said {
@@ -91,6 +97,15 @@ func (s storm) run(t *testing.T) string {
 			return Said{Outcome: outcomeOf(d2.Message.Payload)}
 		}
 		x.o.Policy = s.policy
+		x.o.Workers = s.workers
+		if s.keys {
+			x.o.Key = func(m *core.Message) (string, error) {
+				if d.n(20) == 0 {
+					return "", io.ErrNoProgress
+				}
+				return string(m.Payload[len(m.Payload)-1:]), nil
+			}
+		}
 		if s.policy.DeadLetter {
 			x.o.Dead = open("q", stored)
 		}

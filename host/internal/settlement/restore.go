@@ -122,7 +122,7 @@ func (w *Waiting) laneOf(row *Row, o RestoreOptions) *Lane {
 	defer w.mu.Unlock()
 	l := w.lanes[name]
 	if l == nil {
-		l = newLane(LaneOptions{
+		l = NewLane(LaneOptions{
 			Endpoint: name.Endpoint, Subscription: name.Subscription, Logger: w.o.Logger,
 			Outboxes: o.Outboxes, Waiting: w, Journal: o.Journal, PublishLimit: o.PublishLimit,
 		})

@@ -19,7 +19,8 @@ type settlement struct {
 	l     *Lane
 	f     *flight // nil once its verdict is answered, and for copies of former runs
 	left  bool    // it left the worker
-	index int     // then: its place among the active ones
+	index int     // its place among the running ones, then among the active ones
+	key   *key    // of the delivery, while the worker has it
 	over  bool    // its plan is carried out, but for the row of its delivery
 	stray bool    // a copy of a former run: it is no delivery of this lane
 
@@ -82,92 +83,6 @@ func newSettlement(l *Lane) *settlement {
 	return s
 }
 
-// next waits for a delivery and gives it to s; false says that the lane is
-// closed. Deliveries that come back by themselves are not begun, and of a lane
-// that stops only those that would be lost, until handlers are cancelled.
-func (l *Lane) next(s *settlement) bool {
-	for {
-		l.mu.Lock()
-		skipped := false
-		for l.head < len(l.queue) && !l.closed {
-			f := l.pop()
-			if l.skip(f) {
-				skipped = true
-				continue
-			}
-			if l.cancelled.Load() {
-				l.unhandled(f)
-				skipped = true
-				continue
-			}
-			s.f = f
-			l.working++
-			l.running = append(l.running, s)
-			l.mu.Unlock()
-			if skipped {
-				l.changed()
-			}
-			return true
-		}
-		closed := l.closed
-		l.mu.Unlock()
-		if closed {
-			return false
-		}
-		if skipped {
-			l.changed()
-		}
-		select {
-		case <-l.work:
-		case <-l.closing:
-		}
-	}
-}
-
-// pop takes the first delivery off the queue. l.mu is held.
-func (l *Lane) pop() *flight {
-	f := l.queue[l.head]
-	l.queue[l.head] = nil
-	l.head++
-	switch {
-	case l.head == len(l.queue):
-		l.queue, l.head = l.queue[:0], 0
-	case l.head >= creditMessages && l.head >= len(l.queue)/2:
-		n := copy(l.queue, l.queue[l.head:])
-		clear(l.queue[n:])
-		l.queue, l.head = l.queue[:n], 0
-	}
-	return f
-}
-
-// skip ends a delivery that is not to be begun. l.mu is held.
-func (l *Lane) skip(f *flight) bool {
-	v := f.state()
-	switch {
-	case v == core.VoidReturns:
-		l.counts.add(ResultStale)
-	case l.stopping && v == core.VoidLive && f.letGo() == core.VoidReturns:
-		l.counts.add(ResultReleased)
-		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
-	default:
-		return false
-	}
-	l.recycle(f)
-	return true
-}
-
-// unhandled ends a delivery that would be lost and for which a stop has left no
-// time. l.mu is held.
-func (l *Lane) unhandled(f *flight) {
-	l.parting.Unhandled++
-	l.parting.name(f)
-	l.counts.add(ResultReleased)
-	if f.state() == core.VoidLive {
-		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
-	}
-	l.recycle(f)
-}
-
 // begin runs the handler and carries out what can be carried out at once. It
 // reports whether s has left the worker, who may not touch it any more then.
 func (s *settlement) begin() bool {
@@ -224,6 +139,7 @@ func (s *settlement) open() {
 		Position:    item.Position,
 		Received:    f.received,
 		Undecodable: foreignFault(item.Undecodable),
+		Unkeyed:     f.unkeyed,
 	}
 	if item.PublishedAt != 0 {
 		s.d.Published = time.Unix(0, item.PublishedAt)

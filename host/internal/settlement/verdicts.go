@@ -12,9 +12,15 @@ import (
 // runsAtOnce is how many verdict runs go into one message.
 const runsAtOnce = 1024
 
-// grant opens the credit. l.mu is held.
+// grant has the credit sent. A plugin that has none yet is sent no credit of
+// nothing. l.mu is held.
 func (g *generation) grant() {
-	g.credit = true
+	shut := g.creditNow() == frame.Credit{}
+	if shut && !g.opened {
+		g.credit = false
+		return
+	}
+	g.credit, g.opened = true, true
 	signal(g.wake)
 }
 
@@ -70,7 +76,7 @@ func (g *generation) write() {
 			g.a.Cancel()
 			return
 		}
-		if len(runs) > 0 || credit || stop {
+		if len(runs) > 0 || credit != nil || stop {
 			continue
 		}
 		select {
@@ -82,21 +88,25 @@ func (g *generation) write() {
 }
 
 // ready takes what is to be sent; spare becomes the next queue.
-func (g *generation) ready(spare []frame.VerdictRun) (runs []frame.VerdictRun, credit, stop, half, lost bool) {
+func (g *generation) ready(spare []frame.VerdictRun) (runs []frame.VerdictRun, credit *frame.Credit, stop, half, lost bool) {
 	g.l.mu.Lock()
 	defer g.l.mu.Unlock()
 	runs, g.runs, g.unread = g.runs, spare, 0
-	credit, stop = g.credit, g.stop && !g.ended
+	if g.credit {
+		window := g.creditNow()
+		credit = &window
+	}
+	stop = g.stop && !g.ended
 	g.credit, g.stop = false, false
-	half = g.half && len(runs) == 0 && !credit && !stop
+	half = g.half && len(runs) == 0 && credit == nil && !stop
 	g.closed = g.closed || half
 	return runs, credit, stop, half, g.lost
 }
 
 // send sends credit, verdicts and Stop, in this order.
-func (g *generation) send(runs []frame.VerdictRun, credit, stop bool) error {
-	if credit {
-		if err := g.a.Stream.Send(&frame.SubscribeRequest{Credit: &g.window}); err != nil {
+func (g *generation) send(runs []frame.VerdictRun, credit *frame.Credit, stop bool) error {
+	if credit != nil {
+		if err := g.a.Stream.Send(&frame.SubscribeRequest{Credit: credit}); err != nil {
 			return err
 		}
 	}

@@ -44,12 +44,15 @@ func (g *generation) void(v *transportpb.Void) {
 		}
 		f = next
 	}
+	swept := g.l.sweep()
 	g.settled()
 	g.l.mu.Unlock()
 	for _, n := range told {
 		n.s.voided(n.life, n.v)
 	}
-	signal(g.l.work)
+	if swept {
+		g.l.changed()
+	}
 }
 
 // voided marks one delivery, whose credit the plugin has back. l.mu is held.
@@ -213,10 +216,10 @@ func (g *generation) lose(cause error) {
 		told = g.voided(f, f.letGo(), told)
 		f = next
 	}
+	l.sweep()
 	g.runs = nil
 	l.mu.Unlock()
 	signal(g.wake)
-	signal(l.work)
 	if cause != nil {
 		g.log.Debug("generation let go", "error", cause)
 	}

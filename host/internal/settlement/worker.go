@@ -13,8 +13,20 @@ import (
 var ErrExited = errors.New("handler ended its goroutine with runtime.Goexit; " +
 	"t.FailNow and t.Fatal do so: call them in the test's own goroutine")
 
-// serve is the worker: it begins one delivery after the other.
-func (l *Lane) serve() { l.serveFrom(l.settlement()) }
+// worker begins one delivery after the other. A lane starts one when there is
+// something to begin and none is idle, up to LaneOptions.Workers; they end with
+// the lane.
+type worker struct {
+	l   *Lane
+	s   *settlement // in hand
+	key *key        // of the delivery in hand; nil = none
+}
+
+// serve is a worker's goroutine.
+func (l *Lane) serve() {
+	w := &worker{l: l, s: l.settlement()}
+	w.serve()
+}
 
 // settlement returns one that is free.
 func (l *Lane) settlement() *settlement {
@@ -22,24 +34,55 @@ func (l *Lane) settlement() *settlement {
 	return s
 }
 
-// serveFrom is the worker with s in hand. Where a handler ends the goroutine
-// another one takes over, so that the lane does not stand still.
-func (l *Lane) serveFrom(s *settlement) {
+// serve begins what there is until the lane is closed. Where a handler ends the
+// goroutine another one takes over, so that the lane does not stand still.
+func (w *worker) serve() {
 	defer func() {
-		if s.handling {
+		if w.s.handling {
 			stack := string(debug.Stack())
-			l.goroutines.Go(func() { l.takeOver(s, stack) })
+			w.l.goroutines.Go(func() { w.takeOver(stack) })
 		}
 	}()
-	for l.next(s) {
-		if left := s.begin(); left {
-			s = l.settlement()
+	for w.next() {
+		if left := w.s.begin(); left {
+			w.s = w.l.settlement()
 		}
 	}
 }
 
+// next waits for a delivery and takes it in hand; false says that the lane is
+// closed.
+func (w *worker) next() bool {
+	l := w.l
+	l.mu.Lock()
+	if w.key != nil {
+		l.keys.free(w.key)
+		w.key = nil
+	}
+	for !l.closed {
+		if f := l.take(nil); f != nil {
+			l.start(w.s, f)
+			w.key = w.s.key
+			l.rouse()
+			l.mu.Unlock()
+			return true
+		}
+		l.idle++
+		l.mu.Unlock()
+		select {
+		case <-l.work:
+		case <-l.closing:
+		}
+		l.mu.Lock()
+		l.idle--
+	}
+	l.mu.Unlock()
+	return false
+}
+
 // takeOver goes on with a delivery whose handler has ended the worker.
-func (l *Lane) takeOver(s *settlement, stack string) {
+func (w *worker) takeOver(stack string) {
+	s, l := w.s, w.l
 	s.handling = false
 	s.said = Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CausePanic}, Err: ErrExited}
 	if l.o.Exited != nil {
@@ -48,7 +91,7 @@ func (l *Lane) takeOver(s *settlement, stack string) {
 	s.said.Stack = stack
 	s.unsay()
 	if left := s.goOn(); left {
-		s = l.settlement()
+		w.s = l.settlement()
 	}
-	l.serveFrom(s)
+	w.serve()
 }
