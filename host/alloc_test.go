@@ -37,7 +37,7 @@ func TestRawHandlersDoNotAllocate(t *testing.T) {
 
 // plain is a runner without rules.
 func plain[T any](f Handler[T]) *runner[T] {
-	rules, _ := resolve(nil)
+	rules, _ := resolve(nil, nil)
 	e := &Endpoint{name: "in"}
 	return &runner[T]{calls: calls{rules: &rules, from: &Subscription{endpoint: e, name: "orders"}}, handler: f}
 }

@@ -31,7 +31,7 @@ func (r *run) check(known []Finding) []Finding {
 		if !s.on.inspected || !s.route() {
 			continue // its endpoint, or that of a destination, did not come so far
 		}
-		found = append(found, s.checkPolicy(s.profiles, known)...)
+		found = append(found, s.checkPolicy(s.profiles, append(known[:len(known):len(known)], found...))...)
 	}
 	return append(append(found, r.checkDeadLetters()...), r.checkForwards()...)
 }
@@ -51,12 +51,18 @@ func (s *subscribed) route() bool {
 		DeadLetter:  !rules.deadLetter.IsZero(),
 		RetryTo:     rules.redirects(),
 		Backoff:     rules.backoff.given(),
+		Elapsed:     rules.maxElapsed > 0,
 	}
 	s.declared = core.Declared{
 		Cap:            capped,
 		RetryTo:        rules.redirects(),
 		DeadLetter:     s.policy.DeadLetter,
 		LongestBackoff: rules.backoff.longest,
+		MaxElapsed:     rules.maxElapsed,
+		Panic:          rules.panics.declared(),
+		Undecodable:    rules.undecodable.declared(),
+		Errors:         rules.errorClasses(),
+		Snooze:         core.Snooze{Times: rules.snoozes, Total: rules.snoozedIn},
 		Floor:          floor,
 		Journal:        s.on.run.opts.journal != nil,
 		Workers:        rules.workers,
@@ -136,7 +142,7 @@ func (s *subscribed) checkPolicy(profiles []core.Capabilities, known []Finding) 
 		f := s.at()
 		f.Option, f.Message, f.Fix, f.Warning = c.Option, c.Message, c.Fix, c.Warning
 		f.Places = places(s.placeOf(c.Option))
-		if !spokenOf(known, f) {
+		if !spokenOf(known, f, s.rules().defaulted[c.Option]) {
 			found = append(found, f)
 		}
 	}
@@ -151,9 +157,14 @@ func (s *subscribed) placeOf(option string) place {
 	return s.sub.handled.place
 }
 
-// spokenOf reports whether a refusal of the same rule is known.
-func spokenOf(known []Finding, f Finding) bool {
+// spokenOf reports whether a refusal of the same rule is known, or, of a default,
+// the same finding: that one is told once, whatever subscriptions it is about.
+func spokenOf(known []Finding, f Finding, defaulted bool) bool {
 	return slices.ContainsFunc(known, func(k Finding) bool {
-		return !k.Warning && k.Endpoint == f.Endpoint && k.Subscription == f.Subscription && k.Option == f.Option
+		if k.Option != f.Option {
+			return false
+		}
+		own := !k.Warning && k.Endpoint == f.Endpoint && k.Subscription == f.Subscription
+		return own || defaulted && (!k.Warning || f.Warning) && slices.Equal(k.Places, f.Places)
 	})
 }

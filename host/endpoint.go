@@ -57,6 +57,7 @@ type Endpoint struct {
 	settings any
 	place    place
 	subs     []*Subscription
+	defaults []Rule
 }
 
 // Endpoint attaches a transport under a name. settings is a struct of the

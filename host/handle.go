@@ -29,11 +29,7 @@ func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
 	if h == nil {
 		return
 	}
-	if _, forwards := h.rules.given["Forward"]; f == nil && !forwards {
-		h.complain(s, Finding{
-			Option: "Handle", Message: "has no handler", Fix: "give a function, or the rule Forward", Places: places(h.place),
-		})
-	}
+	h.idle = f == nil
 	carried[T](h, s)
 	h.decoded = !isRaw[T]()
 	h.runs = &runner[T]{calls: h.calls(s), handler: f}
@@ -43,7 +39,9 @@ func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
 type handled struct {
 	place   place
 	as      string // Handle, HandleReply or HandleBatch
+	own     []Rule // as they were given
 	rules   ruleSet
+	idle    bool // there is no function: the rule Forward has to be there
 	decoded bool
 	most    int // messages of a batch; 0 = it handles them one by one
 	runs    handling
@@ -83,24 +81,60 @@ func register(s *Subscription, as string, at place, rules []Rule) *handled {
 		})
 		return nil
 	}
-	set, found := resolve(rules)
-	h := &handled{place: at, as: as, rules: set}
+	set, found := resolve(rules, nil)
+	h := &handled{place: at, as: as, own: rules, rules: set}
 	h.complain(s, append(found, h.misplaced()...)...)
 	s.handled = h
 	return h
 }
 
-// misplaced complains of rules that are nothing to this kind of handler.
+// declare puts defaults under the registration's own rules, and complains of what
+// is missing or left out then.
+func (h *handled) declare(s *Subscription, defaults ...[]Rule) []Finding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var found []Finding
+	add := func(f Finding) {
+		f.Endpoint, f.Subscription = s.endpoint.name, s.name
+		found = append(found, f)
+	}
+	h.rules, _ = resolve(h.own, func(r Rule) bool {
+		c := h.misfit(r.name)
+		if c != nil && r.name == "Middleware" { // somebody may rely on it
+			add(Finding{
+				Option: r.name, Message: "the default is not used: it " + c.message, Fix: c.fix + ", or give the rule NoDefaults",
+				Places: places(r.place, h.place), Warning: true,
+			})
+		}
+		return c == nil
+	}, defaults...)
+	h.prepared = false
+	if _, forwards := h.rules.given["Forward"]; h.idle && !forwards {
+		add(Finding{Option: h.as, Message: "has no handler", Fix: "give a function, or the rule Forward", Places: places(h.place)})
+	}
+	return found
+}
+
+// misplaced complains of own rules that are nothing to this kind of handler.
 func (h *handled) misplaced() []Finding {
 	var found []Finding
-	add := func(rule string, wrong bool, message, fix string) {
-		if at, given := h.rules.given[rule]; given && wrong {
-			found = append(found, Finding{Option: rule, Message: message, Fix: fix, Places: places(at, h.place)})
+	for _, r := range h.own {
+		if c := h.misfit(r.name); c != nil {
+			found = append(found, Finding{Option: r.name, Message: c.message, Fix: c.fix, Places: places(r.place, h.place)})
 		}
 	}
-	add("ReplyTo", h.as != "HandleReply", "is given to "+h.as+", which does not reply", "use HandleReply, or leave the rule out")
-	add("Middleware", h.as == "HandleBatch", "wraps single deliveries, and is given to HandleBatch", "call what it does from the handler")
 	return found
+}
+
+// misfit complains of a rule that is nothing to this kind of handler.
+func (h *handled) misfit(rule string) *complaint {
+	switch {
+	case rule == "ReplyTo" && h.as != "HandleReply":
+		return &complaint{"is given to " + h.as + ", which does not reply", "use HandleReply, or leave the rule out"}
+	case rule == "Middleware" && h.as == "HandleBatch":
+		return &complaint{"wraps single deliveries, and is given to HandleBatch", "call what it does from the handler"}
+	}
+	return nil
 }
 
 // complain keeps what is wrong with a registration for the start.

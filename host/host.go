@@ -18,6 +18,9 @@ type Host struct {
 	byName     map[string]*Endpoint
 	publishers []*publisher
 	found      []Finding // what was wrong at registration
+	registered int       // how often something was registered
+	declaredAt int       // what registered was when the defaults were put under all rules
+	undeclared []Finding // what was wrong with them
 
 	mu    sync.Mutex
 	ran   bool
@@ -48,6 +51,7 @@ func (h *Host) registering(what string) {
 	if h.ran {
 		panic("longshore: " + what + " after Run; register everything before Run is called")
 	}
+	h.registered++
 }
 
 // complain keeps a finding for the start.

@@ -39,7 +39,16 @@ func (c *calls) judge(ctx context.Context, d *settlement.Delivery, err error) se
 	if !errors.As(err, &explicit) && errors.As(err, &panicked) {
 		return c.panicked(ctx, d, panicked)
 	}
-	var said settlement.Said
+	if explicit == nil {
+		said, fits, thrown := c.rules.classified(err)
+		switch {
+		case thrown != nil:
+			return c.panicked(ctx, d, thrown)
+		case fits:
+			return c.backedOff(d, said)
+		}
+	}
+	said := settlement.Said{Snooze: explicit != nil && explicit.snooze}
 	said.Outcome, said.Err = outcomeOf(err)
 	return c.backedOff(d, said)
 }
@@ -47,9 +56,8 @@ func (c *calls) judge(ctx context.Context, d *settlement.Delivery, err error) se
 // panicked is what it means that the user's code has thrown something, or has
 // ended its goroutine.
 func (c *calls) panicked(ctx context.Context, d *settlement.Delivery, e *PanicError) settlement.Said {
-	said := settlement.Said{
-		Outcome: c.rules.panics.outcome(core.CausePanic), Err: e, Thrown: fmt.Sprint(e.Value), Stack: e.Stack,
-	}
+	said := c.rules.panics.said(core.CausePanic, e)
+	said.Thrown, said.Stack = fmt.Sprint(e.Value), e.Stack
 	if ctx.Err() != nil {
 		said.Outcome.Kind = core.OutcomeLeave
 	}
@@ -58,7 +66,7 @@ func (c *calls) panicked(ctx context.Context, d *settlement.Delivery, e *PanicEr
 
 // undecodable is what it means that a message cannot be read.
 func (c *calls) undecodable(d *settlement.Delivery, err error) settlement.Said {
-	return c.backedOff(d, settlement.Said{Outcome: c.rules.undecodable.outcome(core.CauseUndecodable), Err: err})
+	return c.backedOff(d, c.rules.undecodable.said(core.CauseUndecodable, err))
 }
 
 // exited is what it means that the handler has ended its goroutine.
@@ -84,7 +92,7 @@ func (c *calls) unready(ctx context.Context, d *settlement.Delivery) (settlement
 
 // backedOff turns a plain retry under a Backoff into a retry later.
 func (c *calls) backedOff(d *settlement.Delivery, said settlement.Said) settlement.Said {
-	if c.rules.backoff.given() && said.Outcome.Kind == core.OutcomeRetry {
+	if c.rules.backoff.given() && said.Outcome.Kind == core.OutcomeRetry && !said.Spent {
 		said.Outcome.Kind = core.OutcomeRetryAfter
 		said.Outcome.After = c.rules.backoff.draw(d.Number)
 	}

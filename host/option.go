@@ -28,6 +28,7 @@ type options struct {
 	windowCount   int
 	windowBytes   int64
 	stayUp        bool
+	defaults      []Rule
 	backoffFirst  time.Duration
 	backoffMax    time.Duration
 	crashes       int

@@ -11,9 +11,10 @@ import (
 
 // outcomeError is an error that says an outcome. Its text is its cause's.
 type outcomeError struct {
-	kind  core.OutcomeKind
-	after time.Duration
-	cause error
+	kind   core.OutcomeKind
+	after  time.Duration
+	snooze bool // a retry later that is not counted
+	cause  error
 }
 
 // Retry says that the delivery is handled once more, by the policy: as a plain
@@ -28,6 +29,19 @@ func Retry(cause error) error {
 // plain retry.
 func RetryAfter(d time.Duration, cause error) error {
 	return &outcomeError{kind: core.OutcomeRetryAfter, after: max(d, 0), cause: cause}
+}
+
+// Snooze says that it is too early: the delivery is handled again after d and is
+// not counted, so that it never comes to its cap. It stays unsettled meanwhile
+// and keeps its place in the subscription's window; when the host ends, its source
+// decides whether it comes back. [Message.Attempt] is the same then, and
+// [Message.Snoozes] one more. A d below 0 is 0.
+//
+// The rule [SnoozeLimit] bounds how often and how long. Beyond that, and where the
+// source does not let a delivery be held for d, it is a [RetryAfter] with d and
+// cause. [Host.Explain] has a row for it.
+func Snooze(d time.Duration, cause error) error {
+	return &outcomeError{kind: core.OutcomeRetryAfter, after: max(d, 0), snooze: true, cause: cause}
 }
 
 // Drop says that the message is refused: it does not come back and does not
@@ -58,6 +72,9 @@ func (e *outcomeError) Error() string {
 	case core.OutcomeRetry:
 		return "retry"
 	case core.OutcomeRetryAfter:
+		if e.snooze {
+			return "snooze " + e.after.String()
+		}
 		return "retry after " + e.after.String()
 	case core.OutcomeDrop:
 		return "drop"

@@ -26,6 +26,7 @@ func (r *run) prepare(ctx context.Context) []Finding {
 	if len(r.host.endpoints) == 0 && len(found) == 0 {
 		return []Finding{{Option: "Endpoint", Message: "nothing is attached", Fix: "call Host.Endpoint before Run"}}
 	}
+	found = append(found, r.host.declare()...)
 	found = append(found, r.assemble()...)
 	found = append(found, r.each(func(a *attached) []Finding { return a.begin(ctx) })...)
 	found = append(found, r.usages()...)

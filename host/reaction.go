@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
 )
 
-// Reaction says what a panic or an undecodable message counts as, see [OnPanic]
-// and [OnUndecodable].
+// Reaction says what an error, a panic or an undecodable message counts as, see
+// [OnError], [OnPanic] and [OnUndecodable].
 type Reaction int64
 
 // The reactions. [AsRetryAfter] makes one more.
@@ -19,6 +20,7 @@ const (
 	AsRetry                           // once more, by the policy
 	AsDrop                            // refused, never a dead letter
 	AsDeadLetter                      // straight to the dead letter
+	NeverRetry                        // no further attempt: as at the cap, a dead letter where one is declared, else rejected
 )
 
 // AsRetryAfter is the reaction that handles the delivery once more after d, by
@@ -35,7 +37,7 @@ func (r Reaction) outcome(cause core.Cause) core.Outcome {
 		o.Kind = core.OutcomeFailFast
 	case r == AsAck:
 		o.Kind = core.OutcomeAck
-	case r == AsRetry:
+	case r == AsRetry, r == NeverRetry:
 		o.Kind = core.OutcomeRetry
 	case r == AsDrop:
 		o.Kind = core.OutcomeDrop
@@ -45,5 +47,15 @@ func (r Reaction) outcome(cause core.Cause) core.Outcome {
 	return o
 }
 
+// said is what a failure with the cause err counts as.
+func (r Reaction) said(cause core.Cause, err error) settlement.Said {
+	return settlement.Said{Outcome: r.outcome(cause), Err: err, Spent: r == NeverRetry}
+}
+
+// declared is the reaction as Explain tells it.
+func (r Reaction) declared() core.Reaction {
+	return core.Reaction{Outcome: r.outcome(core.CauseReturned), Spent: r == NeverRetry}
+}
+
 // valid reports whether r is one of the reactions.
-func (r Reaction) valid() bool { return r >= AsDeadLetter }
+func (r Reaction) valid() bool { return r >= NeverRetry }

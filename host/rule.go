@@ -12,8 +12,9 @@ import (
 )
 
 // Rule declares how a subscription's deliveries are treated, see [Handle]. Each
-// rule may be given once; one given twice, or two that contradict each other,
-// are refused at start with both places.
+// rule but [OnError] may be given once; one given twice, or two that contradict
+// each other, are refused at start with both places. Rules for all subscriptions
+// of a host or an endpoint are given by [WithDefaults] and [Endpoint.Defaults].
 type Rule struct {
 	name  string
 	place place
@@ -31,6 +32,10 @@ type ruleSet struct {
 	retryTo     core.Destination
 	retryFunc   func(core.Message, uint64) (core.Destination, error)
 	backoff     Schedule
+	maxElapsed  time.Duration
+	snoozes     int // how often Snooze may put a delivery off
+	snoozedIn   time.Duration
+	errors      []errorClass // in the order they are asked
 	floor       time.Duration
 	noFloor     bool
 	timeout     time.Duration
@@ -45,44 +50,8 @@ type ruleSet struct {
 	contentType  string // assumed of messages that name none
 	middleware   []func(Next) Next
 
-	given map[string]place // the rules that were given, by name
-}
-
-// contradictions are pairs of rules that exclude each other.
-var contradictions = [...]struct{ a, b, fix string }{
-	{"RetryTo", "RetryToFunc", "keep one of them"},
-	{"ByKey", "ByKeyFunc", "keep one of them"},
-}
-
-// resolve applies the rules and says what is wrong with them.
-func resolve(rules []Rule) (ruleSet, []Finding) {
-	set := ruleSet{panics: AsRetry, undecodable: AsDrop, given: make(map[string]place, len(rules))}
-	var found []Finding
-	for _, r := range rules {
-		if r.set == nil {
-			continue
-		}
-		if first, twice := set.given[r.name]; twice {
-			found = append(found, Finding{
-				Option: r.name, Message: "given twice", Fix: "keep one of them", Places: places(first, r.place),
-			})
-			continue
-		}
-		set.given[r.name] = r.place
-		if c := r.set(&set); c != nil {
-			found = append(found, Finding{Option: r.name, Message: c.message, Fix: c.fix, Places: places(r.place)})
-		}
-	}
-	for _, c := range contradictions {
-		a, hasA := set.given[c.a]
-		b, hasB := set.given[c.b]
-		if hasA && hasB {
-			found = append(found, Finding{
-				Option: c.a, Message: "contradicts " + c.b, Fix: c.fix, Places: places(a, b),
-			})
-		}
-	}
-	return set, found
+	given     map[string]place // the rules that were given, by name
+	defaulted map[string]bool  // those of them that are defaults
 }
 
 // MaxAttempts caps the deliveries of one message at n, the first included.
@@ -214,7 +183,7 @@ func nameless(d core.Destination) *complaint {
 // unknownReaction complains of a number that is no reaction.
 func unknownReaction(r Reaction) *complaint {
 	if !r.valid() {
-		return &complaint{fmt.Sprintf("%d is no reaction", int64(r)), "use FailFast, AsAck, AsRetry, AsRetryAfter, AsDrop or AsDeadLetter"}
+		return &complaint{fmt.Sprintf("%d is no reaction", int64(r)), "use FailFast, AsAck, AsRetry, AsRetryAfter, AsDrop, AsDeadLetter or NeverRetry"}
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 		"the zero rule is not a rule": {[]Rule{{}}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, found := resolve(c.rules)
+			_, found := resolve(c.rules, nil)
 			var got []string
 			n := 0
 			for _, f := range found {
@@ -79,7 +79,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 func TestRulesTwiceNameBothPlaces(t *testing.T) {
 	first := MaxAttempts(3)
 	second := MaxAttempts(4)
-	_, found := resolve([]Rule{first, second})
+	_, found := resolve([]Rule{first, second}, nil)
 	if len(found) != 1 {
 		t.Fatalf("got %d findings, want 1", len(found))
 	}
