@@ -161,6 +161,9 @@ func (x *explainer) classes() []class {
 
 // row makes the row of one outcome at one class of attempts.
 func (x *explainer) row(said saying, at class) Row {
+	if said.outcome.Kind != OutcomeRetry || x.p.DeadLetter && !x.p.capped() {
+		at.floor = 0 // it is for plain requeues
+	}
 	c := Case{
 		Source: *x.s, Retry: *x.retry, Dead: *x.dead, Attempt: at.attempt,
 		Outcome: said.outcome, Floor: at.floor, Spent: said.spent || at.spent, Journal: x.d.Journal,

@@ -48,7 +48,8 @@ func (r *run) usages() []Finding {
 	}
 	var found []Finding
 	want := func(u user, to core.Destination, p transportpb.Purpose) {
-		if f := r.want(u, to, p); f != nil {
+		f := r.want(u, to, p)
+		if f != nil && (u.sub == nil || !spokenOf(found, *f, u.sub.rules().defaulted[u.option])) {
 			found = append(found, *f)
 		}
 	}
