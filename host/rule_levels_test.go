@@ -68,7 +68,7 @@ func TestDefaultsStandBelowARegistration(t *testing.T) {
 		"the zero rule": {[]Rule{{}}, []Rule{{}}, []Rule{{}}, want{0, 0, map[string]place{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fits := func(rule string) bool { return rule != "ReplyTo" }
+			fits := func(r Rule) bool { return r.name != "ReplyTo" }
 			set, found := resolve(c.own, fits, c.host, c.endpoint)
 			if len(found) > 0 {
 				t.Error(found)
@@ -190,4 +190,22 @@ func TestDefaultsAfterRunPanic(t *testing.T) {
 		}
 	}()
 	e.Defaults(MaxAttempts(3))
+}
+
+// Middleware wraps single deliveries: where it cannot as a default, that is said.
+func TestDefaultMiddlewareAndBatches(t *testing.T) {
+	wrap := at("h", Middleware(func(n Next) Next { return n }))
+	h := New(WithDefaults(wrap))
+	e := h.Endpoint("in", Plugin{Name: "mqtt"}, nil)
+	batch := func(context.Context, []*Message[[]byte]) []error { return nil }
+	HandleBatch(e.Subscription("a"), 10, time.Second, batch)
+	HandleBatch(e.Subscription("b"), 10, time.Second, batch, NoDefaults())
+	Handle(e.Subscription("c"), func(context.Context, *Message[[]byte]) error { return nil })
+	found := h.declare()
+	if len(found) != 1 || !found[0].Warning || found[0].Subscription != "a" || found[0].Places[0] != "h" {
+		t.Errorf("found %v, want a warning about a", found)
+	}
+	if n := len(e.subs[0].handled.rules.middleware); n != 0 {
+		t.Errorf("a has %d functions of middleware", n)
+	}
 }
