@@ -39,6 +39,8 @@ type queues struct {
 	subscribed   func(ctx context.Context, r pluginapi.Registration) error
 	narrowed     func(name string) []core.Capabilities
 	published    func(m pluginapi.Outgoing) *pluginapi.Receipt // nil = accepted
+	delivered    func(m core.Message)                          // sees each delivery
+	settled      func(m core.Message, v pluginapi.Verdict)     // sees each verdict
 	neverRestart bool
 	reports      []byte // resume bytes, reported while connected
 }
@@ -366,6 +368,9 @@ func (s *queueSub) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.
 				if s.q.source.Counts == core.CountNative {
 					d.Attempt = i.count
 				}
+				if s.q.delivered != nil {
+					s.q.delivered(i.m)
+				}
 				b.Deliveries = append(b.Deliveries, d)
 			}
 			s.x.ready = slices.Clone(s.x.ready[n:])
@@ -414,6 +419,9 @@ func (s *queueSub) settle(v pluginapi.Verdict) pluginapi.Result {
 	}
 	words := map[core.VerdictKind]string{
 		core.VerdictAck: "ack", core.VerdictReject: "reject", core.VerdictRequeue: "requeue", core.VerdictRelease: "release",
+	}
+	if s.q.settled != nil {
+		s.q.settled(i.m, v)
 	}
 	s.x.verdicts = append(s.x.verdicts, words[v.Kind]+" "+string(i.m.Payload))
 	switch v.Kind {
