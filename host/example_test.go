@@ -11,25 +11,20 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/host/hosttest"
 )
 
 // quiet keeps the host's log out of an example's output.
 func quiet() host.Option { return host.WithLogger(slog.New(slog.DiscardHandler)) }
 
-// stock is a transport for the examples: queues in this process, with some
-// orders in them.
-func stock() *queues {
-	q := newQueues()
-	q.put("orders", `{"id":1}`, `{"id":2}`, `{"id":3}`)
-	q.replay("orders")
-	return q
-}
-
 // A service that handles orders, tries each three times, and keeps what cannot
-// be handled. The host ends by itself, since its source has nothing more.
+// be handled. The host ends by itself, since its source has nothing more. Here
+// its endpoint is on a broker in the test process: leave out Replace, and the
+// same code runs on MQTT.
 func Example() {
-	h := host.New(quiet())
-	in := h.Endpoint("in", host.Plugin{InProcess: stock()}, nil)
+	b := hosttest.NewBroker()
+	h := host.New(b.Replace(), quiet())
+	in := h.Endpoint("in", host.Plugin{Name: "mqtt"}, map[string]any{"address": "localhost:1883"})
 
 	type order struct {
 		ID int `json:"id"`
@@ -40,17 +35,17 @@ func Example() {
 		}
 		fmt.Println("shipped", m.Value.ID)
 		return nil
-	}, host.MaxAttempts(3), host.DeadLetterTo(in.To("orders.dead")))
+	}, host.MaxAttempts(3), host.DeadLetterTo(in.To("orders/dead")))
 
-	host.Handle(in.Subscription("orders.dead"), func(_ context.Context, m *host.Message[core.Message]) error {
+	host.Handle(in.Subscription("orders/dead"), func(_ context.Context, m *host.Message[core.Message]) error {
 		fmt.Printf("gave up on %s after %s attempts: %s\n",
 			m.Payload(), m.Header("x-longshore-attempts"), m.Header("x-longshore-reason"))
 		return nil
 	}, host.Timeout(time.Second))
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := h.Run(ctx); err != nil {
+	b.Deliver("orders", hosttest.JSON(order{1}), hosttest.JSON(order{2}), hosttest.JSON(order{3}))
+	b.CatchUp() // there is nothing more
+	if err := h.Run(context.Background()); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
@@ -83,7 +78,7 @@ func ExampleHandler() {
 // A start reports all that is wrong together, before anything is connected.
 func ExampleStartError() {
 	h := host.New(quiet())
-	in := h.Endpoint("in", host.Plugin{InProcess: stock()}, nil)
+	in := h.Endpoint("in", hosttest.NewBroker().Plugin(), nil)
 	in.Subscription("invoices")
 	host.To[[]byte](h, core.Destination{Endpoint: "out", Name: "shipped"})
 
@@ -100,20 +95,19 @@ func ExampleStartError() {
 
 // Publishers are made before the host runs and used while it does.
 func ExampleTo() {
-	q := stock()
-	h := host.New(quiet())
-	shipped := host.To[map[string]int](h, h.Endpoint("out", host.Plugin{InProcess: q}, nil).To("shipped"))
+	b := hosttest.NewBroker()
+	h := host.New(b.Replace(), quiet())
+	out := h.Endpoint("out", host.Plugin{Name: "pulsar"}, nil)
+	shipped := host.To[map[string]int](h, out.To("shipped"))
 
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- h.Run(ctx) }()
-	for !h.Ready() {
-		time.Sleep(time.Millisecond)
+	stop, err := hosttest.Serve(h) // in a service: go h.Run(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	_, err := shipped.Publish(ctx, map[string]int{"id": 7}, host.WithHeader("x-tenant", "acme"))
-	fmt.Println(err, string(q.took("shipped")[0].Payload))
-	cancel()
-	fmt.Println(<-done)
+	_, err = shipped.Publish(context.Background(), map[string]int{"id": 7}, host.WithHeader("x-tenant", "acme"))
+	fmt.Println(err, b.Published("shipped")[0].Text())
+	fmt.Println(stop())
 	// Output:
 	// <nil> {"id":7}
 	// <nil>

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -287,5 +288,56 @@ func TestServeSaysWhyItDoesNot(t *testing.T) {
 	var refused *host.StartError
 	if !errors.As(err, &refused) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A copy that waited in the host is handled before a host that has caught up
+// ends, whatever endpoint it was published on.
+func TestHostThatHasCaughtUpWaitsForItsCopies(t *testing.T) {
+	for range 50 {
+		b := hosttest.NewBroker()
+		h := host.New(b.Replace(), host.WithLogger(slog.New(slog.DiscardHandler)))
+		in := h.Endpoint("in", host.Plugin{Name: "x"}, nil)
+		out := h.Endpoint("out", host.Plugin{Name: "x"}, nil)
+		var attempts []uint64
+		host.Handle(in.Subscription("orders"), func(_ context.Context, m *host.Message[[]byte]) error {
+			if attempts = append(attempts, m.Attempt()); len(attempts) < 3 {
+				return host.RetryAfter(time.Millisecond, nil)
+			}
+			return nil
+		}, host.RetryTo(out.To("orders")))
+		b.Deliver("orders", hosttest.Text("x"))
+		b.CatchUp()
+		if err := h.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]uint64{1, 2, 3}, attempts); diff != "" {
+			t.Fatalf("attempts (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// The same holds for what one subscription of the host sends to another one.
+func TestHostThatHasCaughtUpWaitsForItsDeadLetters(t *testing.T) {
+	for range 50 {
+		b := hosttest.NewBroker()
+		h := host.New(b.Replace(), host.WithLogger(slog.New(slog.DiscardHandler)))
+		in := h.Endpoint("in", host.Plugin{Name: "x"}, nil)
+		host.Handle(in.Subscription("orders"), func(context.Context, *host.Message[[]byte]) error {
+			return errors.New("no")
+		}, host.MaxAttempts(2), host.DeadLetterTo(in.To("dead")))
+		dead := 0
+		host.Handle(in.Subscription("dead"), func(context.Context, *host.Message[[]byte]) error {
+			dead++
+			return nil
+		})
+		b.Deliver("orders", hosttest.Text("x"))
+		b.CatchUp()
+		if err := h.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if dead != 1 {
+			t.Fatalf("%d dead letters handled\n%s", dead, b.Report())
+		}
 	}
 }

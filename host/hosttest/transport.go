@@ -24,7 +24,7 @@ var _ process.Watched = (*standIn)(nil)
 
 func newTransport(b *Broker, source []core.Capabilities) *standIn {
 	return &standIn{broker: b, source: source, memory: transport.New(
-		transport.Dial(b.queues.Dial), transport.Match(b.match), transport.TellReleased(),
+		transport.Dial(b.queues.Dial), transport.Match(b.match), transport.Telling(),
 	)}
 }
 

@@ -43,8 +43,8 @@ type Broker struct {
 	told      []chan<- struct{}
 
 	// What a test asked for.
-	patient  bool                                  // CatchUpAll
-	caught   bool                                  // likewise
+	patient  bool                                  // Patient
+	caught   bool                                  // CatchUpAll
 	keeps    bool                                  // KeepVerdicts
 	match    func(subscription, queue string) bool // nil = Matches
 	most     uint64                                // Limit; 0 = none

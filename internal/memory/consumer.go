@@ -37,6 +37,9 @@ type consumer struct {
 	batchSize          int
 	caughtUp, ended    bool
 	forgotten          map[uint64]*record // deliveries without acks, by id; only with KeepVerdicts
+	handedOn           uint64             // of count, as far as the plugin has told
+	deaf               bool               // it takes nothing more
+	early              []earlyReceipt
 }
 
 // most is how much one frame of deliveries holds.
@@ -144,6 +147,8 @@ func (b *Broker) unsubscribe(p *peer, f *wire.Frame) {
 // detach ends a subscription: what it has unsettled goes as its profiles say.
 func (b *Broker) detach(c *consumer) {
 	b.consumers = slices.DeleteFunc(b.consumers, func(o *consumer) bool { return o == c })
+	c.deaf = true
+	c.handed(c.handedOn)
 	for _, r := range c.outstanding() {
 		switch profile := c.profiles[r.profile]; profile.Unsettled {
 		case core.UnsettledLost:
@@ -272,6 +277,7 @@ func (b *Broker) deliver(c *consumer, r *record) {
 	b.double(r)
 	c.caughtUp = false
 	c.count++
+	r.to, r.number = c, c.count
 	c.bytes += size(r.msg)
 	if n := it.Size(); len(c.batch) > 0 && c.batchSize+n > mostBytes || len(c.batch) == mostItems {
 		c.flush()
@@ -300,6 +306,9 @@ func (c *consumer) flush() {
 // finished says that a subscription has read all there is, where a test asked
 // for that.
 func (b *Broker) finished(c *consumer) {
+	if b.patient && c.maxCount == 0 {
+		return // it has not asked yet: what comes would not be delivered at once
+	}
 	end, caught := true, true
 	qs := b.reads(c)
 	for _, q := range qs {

@@ -164,12 +164,16 @@ func (b *Broker) handle(p *peer, f *wire.Frame) {
 		b.pump()
 	case wire.Publish:
 		b.take(p, f)
-		b.pump()
 	case wire.Request:
 		b.ask(p, f)
 	case wire.Seek:
 		p.send(reply(f.Req, b.seekFrom(p, f)))
 		b.pump()
+	case wire.Handed:
+		if c := b.consumer(p, f.Sub); c != nil {
+			c.deaf = f.Flag
+			c.handed(uint64(f.Num))
+		}
 	case wire.Released:
 		b.released(p, f)
 		b.pump()

@@ -22,7 +22,9 @@ type record struct {
 	hold     *alarm    // end of its hold
 	due      *alarm    // end of its delay
 	released bool      // outstanding, and no verdict will come: released, or lost on the way
-	strayed  bool      // it is the delivery that was lost on the way
+	to       *consumer // that it was delivered to last, as the number-th
+	number   uint64
+	strayed  bool // it is the delivery that was lost on the way
 }
 
 // stop ends the record's timers.

@@ -111,10 +111,11 @@ func (b *Broker) ackUpTo(c *consumer, last *record, it *wire.Item) uint8 {
 	return wire.StatusDone
 }
 
-// take accepts published messages and answers each.
+// take accepts published messages, delivers what can be, and answers each.
 func (b *Broker) take(p *peer, f *wire.Frame) {
 	answer := &wire.Frame{Kind: wire.Receipts, Req: f.Req}
 	var held *queue
+	var stored []*record // of the answer's items
 	for i := range f.Items {
 		it := &f.Items[i]
 		q := b.queue(it.Name)
@@ -131,8 +132,9 @@ func (b *Broker) take(p *peer, f *wire.Frame) {
 		if s != nil {
 			receipt.Kind, receipt.Fault = uint8(s.Status), s.Fault
 		}
+		var r *record
 		if s == nil || s.Applied {
-			receipt.Flag = b.store(p, q, it, m)
+			r, receipt.Flag = b.store(p, q, it, m)
 		}
 		if q.faults.hold != nil {
 			held = q
@@ -140,25 +142,32 @@ func (b *Broker) take(p *peer, f *wire.Frame) {
 			continue
 		}
 		answer.Items = append(answer.Items, receipt)
-	}
-	if len(answer.Items) > 0 {
-		p.send(answer)
+		stored = append(stored, r)
 	}
 	if held != nil {
 		b.notify()
 	}
+	if b.patient {
+		b.pump()
+		b.answer(p, answer, stored)
+		return
+	}
+	if len(answer.Items) > 0 {
+		p.send(answer)
+	}
+	b.pump()
 }
 
 // store puts a published message into its queue, as its destination keeps it.
 // It reports whether nobody reads it.
-func (b *Broker) store(p *peer, q *queue, it *wire.Item, m Message) (unrouted bool) {
+func (b *Broker) store(p *peer, q *queue, it *wire.Item, m Message) (r *record, unrouted bool) {
 	if it.Dedup && m.DedupID != "" {
 		if q.dedup[m.DedupID] {
-			return false
+			return nil, false
 		}
 		q.dedup[m.DedupID] = true
 	}
-	r := b.accept(q, m)
+	r = b.accept(q, m)
 	switch core.Retention(it.Retain) {
 	case core.RetainTransport:
 	case core.RetainProcess:
@@ -166,13 +175,13 @@ func (b *Broker) store(p *peer, q *queue, it *wire.Item, m Message) (unrouted bo
 	case core.RetainNothing:
 		for _, c := range b.consumers {
 			if c.matches(q.name) {
-				return false
+				return r, false
 			}
 		}
 		b.lose(r, "nobody read it")
-		return true
+		return r, true
 	}
-	return false
+	return r, false
 }
 
 // seekFrom moves a subscription by the plugin's own wish.

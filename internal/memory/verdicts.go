@@ -82,18 +82,17 @@ func (v View) Flooded() bool { return v.b.flooded }
 // Names returns the queues in order of appearance.
 func (v View) Names() []string { return v.b.names }
 
-// CatchUpAll makes every subscription say that it has read all there is whenever
-// nothing of its queues is to be delivered or settled any more. With it, End
-// waits for that as well. They stay open.
+// CatchUpAll is CatchUp for all queues, those to come included.
 func (b *Broker) CatchUpAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.patient, b.caught = true, true
+	b.caught = true
 	b.pump()
 }
 
 // Patient makes CatchUp and End wait until nothing of a queue is to be delivered
-// or settled any more.
+// or settled any more, and the receipt of a message that is delivered at once
+// until that is with the host. Its transports are Telling.
 func (b *Broker) Patient() { b.patient = true }
 
 // keep keeps a verdict.

@@ -103,7 +103,7 @@ func (s *subscription) overtaken(ctx context.Context) {
 	}
 }
 
-// Release forgets deliveries; the broker is told with TellReleased alone.
+// Release forgets deliveries; the broker is told where it wants to know.
 func (s *subscription) Release(handles []any) {
 	f := &wire.Frame{Kind: wire.Released, Sub: s.number}
 	s.mu.Lock()

@@ -38,6 +38,7 @@ type subscription struct {
 
 	// Totals of this connection.
 	handed, handedBytes int64
+	toldHanded          int64
 	asked               [2]int64 // last told limits
 }
 
@@ -79,6 +80,7 @@ func (s *subscription) Profiles() []core.Capabilities { return s.profiles }
 
 // Receive hands on what has come and asks the broker for no more than room.
 func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.Batch, error) {
+	s.tellHanded(false) // what the last call returned was passed on
 	for {
 		s.link.panicAt(memory.PanicReceive)
 		s.link.hangReceive()
@@ -106,6 +108,26 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 		case <-ctx.Done():
 			return pluginapi.Batch{}, context.Cause(ctx)
 		}
+	}
+}
+
+// StopIntake tells the broker that nothing more is handed on.
+func (s *subscription) StopIntake() { s.tellHanded(true) }
+
+// tellHanded tells the broker how far deliveries were handed on, where it wants
+// to know.
+func (s *subscription) tellHanded(last bool) {
+	if !s.link.transport.tells {
+		return
+	}
+	s.mu.Lock()
+	handed := s.handed
+	known := s.toldHanded == handed && !last
+	s.toldHanded = handed
+	s.mu.Unlock()
+	if !known {
+		// Without a connection nobody wants to know.
+		_ = s.link.tell(&wire.Frame{Kind: wire.Handed, Sub: s.number, Num: handed, Flag: last})
 	}
 }
 
@@ -225,7 +247,7 @@ func (s *subscription) reset() {
 	defer s.mu.Unlock()
 	s.epoch++
 	s.queue, s.caught = nil, false
-	s.handed, s.handedBytes, s.asked = 0, 0, [2]int64{-1, -1}
+	s.handed, s.handedBytes, s.toldHanded, s.asked = 0, 0, 0, [2]int64{-1, -1}
 	var lost, returning pluginapi.Void
 	returning.Returns = true
 	for d := range s.out {

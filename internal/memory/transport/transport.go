@@ -41,8 +41,9 @@ func Match(match func(subscription, name string) bool) Option {
 	return func(t *Transport) { t.match = match }
 }
 
-// TellReleased makes the transport tell the broker of each release.
-func TellReleased() Option { return func(t *Transport) { t.tells = true } }
+// Telling makes the transport tell the broker what it has handed on to the host
+// and what was released.
+func Telling() Option { return func(t *Transport) { t.tells = true } }
 
 // Transport is the memory transport.
 type Transport struct {

@@ -29,6 +29,7 @@ const (
 	Seek             // Sub, Num position kind, Num2 time, Data value; answered by Reply
 	Bye              // orderly end; answered by Reply
 	Done             // answers Do, Fault where it failed
+	Handed           // Sub, Num handed on so far, Flag nothing more is; the broker only takes note
 	Released         // Sub, Items deliveries that the plugin has forgotten; the broker only takes note
 )
 
