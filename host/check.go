@@ -62,12 +62,14 @@ func (s *subscribed) route() bool {
 		Panic:          rules.panics.declared(),
 		Undecodable:    rules.undecodable.declared(),
 		Errors:         rules.errorClasses(),
-		Snooze:         core.Snooze{Times: rules.snoozes, Total: rules.snoozedIn},
 		Floor:          floor,
 		Journal:        s.on.run.opts.journal != nil,
 		Workers:        rules.workers,
 		ByKey:          rules.key != nil,
 		Batch:          s.sub.handled.most,
+	}
+	if !s.sub.handled.idle { // else nobody says it
+		s.declared.Snooze = core.Snooze{Times: rules.snoozes, Total: rules.snoozedIn}
 	}
 	known := true
 	to := func(d core.Destination, p transportpb.Purpose) core.Route {
