@@ -100,31 +100,43 @@ func (c *condition) turn(s EndpointState, cause string) {
 
 // become notes what the endpoint is at. One that is lost for good stays so.
 func (a *attached) become(s EndpointState, cause error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.condition.state == EndpointLost {
-		return
-	}
 	text := ""
 	if cause != nil {
 		text = cause.Error()
 	}
-	a.condition.turn(s, text)
+	a.change(func() {
+		if a.condition.state != EndpointLost {
+			a.condition.turn(s, text)
+		}
+	})
 }
 
 // isUp notes that a generation is up.
 func (a *attached) isUp(g process.Generation) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.condition.generation = g.Generation()
-	a.condition.turn(EndpointUp, "")
+	a.change(func() {
+		a.condition.generation = g.Generation()
+		a.condition.turn(EndpointUp, "")
+	})
 }
 
 // stillDown notes why the endpoint is not up yet.
 func (a *attached) stillDown(cause error) {
+	a.change(func() { a.condition.turn(a.condition.state, cause.Error()) })
+}
+
+// change calls f with a.mu held, and tells the meter where that has changed the
+// endpoint's state.
+func (a *attached) change(f func()) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.condition.turn(a.condition.state, cause.Error())
+	was := a.condition.state
+	f()
+	c := a.condition
+	a.mu.Unlock()
+	if m := a.run.opts.meter; m != nil && c.state != was {
+		m.EndpointChanged(EndpointEvent{
+			Endpoint: a.endpoint.name, State: c.state, Since: c.since, Reason: c.reason, Generation: c.generation,
+		})
+	}
 }
 
 // started notes a start of its plugin; g is nil where it failed.

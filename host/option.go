@@ -37,6 +37,8 @@ type options struct {
 	missed        int
 	startLimit    time.Duration
 	connectLimit  time.Duration
+	meter         *guardedMeter // nil = nobody is told
+	tracer        Tracer
 	plugins       func(endpoint string, p Plugin, settings any) (Plugin, any)
 	codecs        codecs
 	middleware    []func(PublishNext) PublishNext
@@ -219,6 +221,9 @@ func (o *options) apply(opts []Option) []Finding {
 	found = append(found, o.found...)
 	if o.logger == nil {
 		o.logger = slog.Default()
+	}
+	if o.meter != nil {
+		o.meter.log = o.logger
 	}
 	if o.startLimit <= 0 {
 		o.startLimit = defaultStartLimit

@@ -99,4 +99,5 @@ func (p *publisher) apply(opts []PublisherOption) {
 	}
 	ms := append(append([]func(PublishNext) PublishNext(nil), p.host.options.middleware...), p.middleware...)
 	p.first, _ = wrapLeaving(ms) // those of the host are checked with its options
+	p.first = p.host.options.tracedLeaving(p.first)
 }

@@ -45,6 +45,7 @@ func (r *runner[T]) prepare() []Finding {
 		}
 		r.next = next
 	}
+	r.next = r.from.endpoint.host.options.traced(r.next, r.last)
 	return found
 }
 

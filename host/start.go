@@ -90,7 +90,7 @@ func (r *run) build() {
 		a.opened = make(chan error, 1)
 		a.outbox = settlement.NewOutbox(settlement.OutboxOptions{
 			Endpoint: a.endpoint.name, Logger: o.logger, Messages: o.windowCount, Bytes: o.windowBytes,
-			Broken: a.broken,
+			Broken: a.broken, Answered: a.published(),
 		})
 	}
 	for _, s := range r.subs {
@@ -124,6 +124,7 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 	if s.hooks != nil {
 		o.Finished, o.Keep = s.hooks.finished, s.hooks.keep
 	}
+	s.metered(&o)
 	if rules.retryFunc != nil {
 		o.RetryFunc = newComputed(s).route
 	}

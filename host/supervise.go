@@ -124,15 +124,16 @@ func (a *attached) breaker(open bool, cause error) {
 
 // link tells of the connection to the transport.
 func (a *attached) link(g process.Generation, up bool, reason string) {
-	a.mu.Lock()
-	changed := a.linkDown == up
-	a.linkDown = !up
-	if changed && up {
-		a.condition.turn(EndpointUp, "")
-	} else if changed {
-		a.condition.turn(EndpointDisconnected, cmp.Or(reason, "the connection is lost"))
-	}
-	a.mu.Unlock()
+	changed := false
+	a.change(func() {
+		changed = a.linkDown == up
+		a.linkDown = !up
+		if changed && up {
+			a.condition.turn(EndpointUp, "")
+		} else if changed {
+			a.condition.turn(EndpointDisconnected, cmp.Or(reason, "the connection is lost"))
+		}
+	})
 	switch {
 	case !changed:
 	case up:

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+)
+
+// Tracer makes spans of what a host does. Its methods are called from many
+// goroutines. They may read headers and, of an [Outgoing], set them, which is how
+// a trace travels.
+type Tracer interface {
+	// StartHandling is called before a handler, and outside of its [Middleware];
+	// ctx is the handler's but for what it adds. The function that it returns is
+	// called with the handler's error, whatever outcome that is; the message is
+	// still valid then. Of a batch it is called for each message, and the contexts
+	// are not used, unless it is one message alone.
+	StartHandling(ctx context.Context, m Incoming) (context.Context, func(error))
+	// StartPublishing is called before a publisher publishes, and outside of its
+	// middleware. The function that it returns is called with what
+	// [PublishNext] returned. Copies, dead letters, replies and what [Forward]
+	// publishes have the headers of the delivery and no span of their own.
+	StartPublishing(ctx context.Context, o *Outgoing) (context.Context, func(error))
+}
+
+// errPanicked is what a span ends with whose code did not return.
+var errPanicked = errors.New("it panicked")
+
+// WithTracer sets who makes spans. The default is nobody, which costs nothing. A
+// panic of the tracer in StartHandling, or in the function that it returned, is
+// one of the handler; one in StartPublishing goes to the one who publishes.
+func WithTracer(t Tracer) Option {
+	return Option{name: "WithTracer", place: caller(), set: func(o *options) *complaint {
+		if t == nil {
+			return &complaint{"is nil", "give a tracer, or leave the option out"}
+		}
+		o.tracer = t
+		return nil
+	}}
+}
+
+// traced returns next within the tracer's span; nil where there is neither
+// middleware nor tracer. last is what next is without middleware.
+func (o *options) traced(next, last Next) Next {
+	t := o.tracer
+	if t == nil {
+		return next
+	}
+	if next == nil {
+		next = last
+	}
+	return func(ctx context.Context, m Incoming) (err error) {
+		ctx, end := t.StartHandling(ctx, m)
+		err = errPanicked
+		defer func() { end(err) }()
+		err = next(ctx, m)
+		return err
+	}
+}
+
+// tracedLeaving is traced of what leaves.
+func (o *options) tracedLeaving(next PublishNext) PublishNext {
+	t := o.tracer
+	if t == nil {
+		return next
+	}
+	if next == nil {
+		next = leave
+	}
+	return func(ctx context.Context, m *Outgoing) (receipt Receipt, err error) {
+		ctx, end := t.StartPublishing(ctx, m)
+		err = errPanicked
+		defer func() { end(err) }()
+		receipt, err = next(ctx, m)
+		return receipt, err
+	}
+}
