@@ -65,6 +65,7 @@ type receiver interface {
 type publish struct {
 	out   frame.Outgoing
 	copy  bool // a copy or dead letter: may use the whole window and waits for the next generation
+	fits  bool // out was checked
 	to    receiver
 	token uint64
 
@@ -116,7 +117,7 @@ func NewOutbox(o OutboxOptions) *Outbox {
 func (b *Outbox) hand(p *publish) bool {
 	p.size = int64(frame.Weight(&p.out.Message))
 	b.begun(p)
-	if f := p.out.Check(); f != nil {
+	if f := p.check(); f != nil {
 		b.mu.Lock()
 		b.counts.Refused++
 		b.mu.Unlock()
@@ -145,6 +146,16 @@ func (b *Outbox) hand(p *publish) bool {
 	b.admit()
 	b.mu.Unlock()
 	return true
+}
+
+// check says why p cannot travel, nil when it can.
+func (p *publish) check() *core.Fault {
+	if p.fits {
+		return nil
+	}
+	f := p.out.Check()
+	p.fits = f == nil
+	return f
 }
 
 // unready says why an application's publish would be refused now, nil = it

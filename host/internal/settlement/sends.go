@@ -19,33 +19,29 @@ import (
 type sends struct {
 	s     *settlement
 	token uint64 // of the wait
-	boxes []*Outbox
-	ps    []publish
 
-	mu       sync.Mutex
-	missing  int
-	answered []bool
-	receipts []frame.Receipt
+	mu      sync.Mutex // of the receipts
+	missing int
+	all     []oneSend
+	one     [1]oneSend // all of them, nearly always
+}
 
-	one struct { // the memory of what nearly always is one
-		box      [1]*Outbox
-		p        [1]publish
-		answered [1]bool
-		receipt  [1]frame.Receipt
-	}
+// oneSend is one of them.
+type oneSend struct {
+	box      *Outbox
+	p        publish
+	answered bool
+	receipt  frame.Receipt
 }
 
 // newSends returns the publishes of what s has said.
 func newSends(s *settlement) *sends {
 	d := &sends{s: s, missing: len(s.said.Publishes)}
-	if n := d.missing; n == 1 {
-		d.boxes, d.ps, d.answered, d.receipts = d.one.box[:], d.one.p[:], d.one.answered[:], d.one.receipt[:]
-	} else {
-		d.boxes, d.ps = make([]*Outbox, n), make([]publish, n)
-		d.answered, d.receipts = make([]bool, n), make([]frame.Receipt, n)
+	if d.all = d.one[:]; d.missing > 1 {
+		d.all = make([]oneSend, d.missing)
 	}
-	for i := range d.ps {
-		o, p := &s.said.Publishes[i], &d.ps[i]
+	for i := range d.all {
+		o, p := &s.said.Publishes[i], &d.all[i].p
 		p.to, p.token = d, uint64(i)
 		p.out = frame.Outgoing{
 			Message: o.Message, Purpose: o.Purpose, Options: o.Options,
@@ -55,7 +51,7 @@ func newSends(s *settlement) *sends {
 		if o.WithCarry {
 			p.out.Carry = s.f.item().Carry
 		}
-		d.boxes[i] = s.l.o.Outboxes(o.To.Endpoint)
+		d.all[i].box = s.l.o.Outboxes(o.To.Endpoint)
 	}
 	return d
 }
@@ -64,19 +60,20 @@ func newSends(s *settlement) *sends {
 // receipt of each that cannot leave, where there is one.
 func (d *sends) check() bool {
 	ok := true
-	for i, box := range d.boxes {
+	for i := range d.all {
+		one := &d.all[i]
 		var f *core.Fault
-		if box == nil {
+		if one.box == nil {
 			f = &core.Fault{
 				Code:    core.FaultNotFound,
 				Message: "endpoint " + d.s.said.Publishes[i].To.Endpoint + " is not attached",
 			}
-		} else if f = d.ps[i].out.Check(); f == nil {
-			f = box.unready()
+		} else if f = one.p.check(); f == nil {
+			f = one.box.unready()
 		}
 		if f != nil {
-			ok, d.answered[i] = false, true
-			d.receipts[i] = frame.Receipt{Status: frame.ReceiptRefused, Fault: f}
+			ok, one.answered = false, true
+			one.receipt = frame.Receipt{Status: frame.ReceiptRefused, Fault: f}
 		}
 	}
 	return ok
@@ -85,8 +82,8 @@ func (d *sends) check() bool {
 // hand gives them to their outboxes, in order. Once the last one is handed over
 // d's settlement may be over.
 func (d *sends) hand() {
-	for i := range d.ps {
-		d.boxes[i].hand(&d.ps[i])
+	for i := range d.all {
+		d.all[i].box.hand(&d.all[i].p)
 	}
 }
 
@@ -94,16 +91,13 @@ func (d *sends) hand() {
 func (d *sends) receive(i uint64, r frame.Receipt) {
 	d.mu.Lock()
 	last := false
-	if !d.answered[i] {
-		d.answered[i], d.receipts[i] = true, r
+	if one := &d.all[i]; !one.answered {
+		one.answered, one.receipt = true, r
 		d.missing--
 		last = d.missing == 0
 	}
 	d.mu.Unlock()
-	if !last {
-		return
-	}
-	if d.s.claim(d.token) {
+	if last && d.s.claim(d.token) {
 		d.s.sent(d)
 	}
 }
@@ -114,12 +108,13 @@ func (d *sends) receive(i uint64, r frame.Receipt) {
 func (d *sends) giveUp() (maybe bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range d.ps {
-		if d.answered[i] {
+	for i := range d.all {
+		one := &d.all[i]
+		if one.answered {
 			continue
 		}
-		unsent := d.boxes[i].take(&d.ps[i])
-		d.answered[i], d.receipts[i] = true, overdueReceipt(unsent)
+		unsent := one.box.take(&one.p)
+		one.answered, one.receipt = true, overdueReceipt(unsent)
 		maybe = maybe || !unsent
 	}
 	d.missing = 0
@@ -147,9 +142,9 @@ func (s *settlement) send() {
 // receipt a transport in this process may still read what it was given.
 func (s *settlement) sent(d *sends) {
 	failed := -1
-	for i := range d.receipts {
-		r := &d.receipts[i]
-		if !d.answered[i] { // another one could not leave, so it did not
+	for i := range d.all {
+		r := &d.all[i].receipt
+		if !d.all[i].answered { // another one could not leave, so it did not
 			continue
 		}
 		if r.ID == 0 && r.Status != frame.ReceiptRefused {
@@ -166,7 +161,7 @@ func (s *settlement) sent(d *sends) {
 		}
 	}
 	if failed >= 0 {
-		s.unconfirmed(publishError(&s.said.Publishes[failed], d.boxes[failed], d.receipts[failed]))
+		s.unconfirmed(publishError(&s.said.Publishes[failed], d.all[failed].box, d.all[failed].receipt))
 	}
 	s.decide()
 }
