@@ -79,7 +79,8 @@ type DeadLetterOption func(*ruleSet)
 func WithCauses() DeadLetterOption { return func(s *ruleSet) { s.causes = true } }
 
 // DeadLetterTo sends messages whose attempts are used up, or of which the
-// handler says [DeadLetter], to d. Without [MaxAttempts] every retry goes there.
+// handler says [DeadLetter], to d. Without [MaxAttempts] and [MaxElapsed] every
+// retry goes there.
 // A d without an endpoint is on the subscription's own.
 func DeadLetterTo(d core.Destination, opts ...DeadLetterOption) Rule {
 	return Rule{"DeadLetterTo", caller(), func(s *ruleSet) *complaint {
@@ -117,9 +118,11 @@ func RetryToFunc(f func(m core.Message, attempt uint64) (core.Destination, error
 }
 
 // Floor is what the least wait before a plain native requeue grows to, from
-// 50 ms for the second return of a message on. It only applies without a cap.
-// The default is 1 s; 0 turns it off, and a message that always fails then
-// comes back as fast as its transport can bring it.
+// 50 ms for the second return of a message on. It applies only where nothing else
+// keeps its attempts apart or ends them: without [MaxAttempts], without [Backoff]
+// and without a dead letter that takes every retry. The default is 1 s; 0 turns it
+// off, and a message that always fails then comes back as fast as its transport
+// can bring it.
 func Floor(longest time.Duration) Rule {
 	return Rule{"Floor", caller(), func(s *ruleSet) *complaint {
 		if longest < 0 {
@@ -142,7 +145,8 @@ func Timeout(d time.Duration) Rule {
 	}}
 }
 
-// OnPanic says what a panic of the handler counts as. The default is [AsRetry].
+// OnPanic says what a panic of the handler counts as; errors that it returns have
+// [OnError]. The default is [AsRetry].
 // The panic is logged with its stack in any case.
 func OnPanic(r Reaction) Rule {
 	return Rule{"OnPanic", caller(), func(s *ruleSet) *complaint {

@@ -68,8 +68,14 @@ func (r *run) announce(found []Finding) {
 	for _, s := range r.subs {
 		log := s.on.log.With("subscription", s.sub.name)
 		if !s.policy.Empty() {
-			log.Info("policy is declared", "code", core.LogDeclared.String(),
-				"max_attempts", s.policy.MaxAttempts, "dead_letter", s.dead.To.String(), "applied_by", "host")
+			attrs := []any{
+				"code", core.LogDeclared.String(),
+				"max_attempts", s.policy.MaxAttempts, "dead_letter", s.dead.To.String(), "applied_by", "host",
+			}
+			if s.policy.Elapsed {
+				attrs = append(attrs, "max_elapsed", s.declared.MaxElapsed)
+			}
+			log.Info("policy is declared", attrs...)
 		}
 		for _, p := range s.profiles {
 			if p.Ack != core.AckNone && p.Unsettled == core.UnsettledLost {

@@ -3,12 +3,16 @@
 package cases
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/memory"
 )
 
@@ -93,5 +97,60 @@ func TestE03CountAfterARestart(t *testing.T) {
 				second.kill()
 			})
 		}
+	}
+}
+
+// E-03: where retries are copies the time of the first failure travels with them
+// as well: a host that was not there at the first one gives the message up when
+// its time is over.
+func TestE03FirstFailureAfterARestart(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		if !copies(k.caps) {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			set := b.Settings.With("orders", k.caps)
+			set.Session = "kept" // over hosts, for M
+			runs := newTally()
+			serve := func(within time.Duration, fails func()) *service {
+				s := newService(t)
+				in := b.attach(s, "mem", set)
+				rules := append(backTo(in, "orders", k.caps), host.MaxAttempts(100), host.MaxElapsed(within), host.DeadLetterTo(in.To("graves")))
+				host.Handle(in.Subscription("orders"), func(_ context.Context, m *host.Message[[]byte]) error {
+					runs.ran("m", m.Attempt())
+					fails()
+					return errors.New("down")
+				}, rules...)
+				s.serve()
+				return s
+			}
+			b.Publish("orders", memory.Text("m"))
+			failed := time.Now()
+			first := serve(time.Hour, func() { b.Pause("orders") })
+			b.wait("the copy and the end of its original", func(v memory.View) bool {
+				a := v.Account("orders")
+				return a.Published == 2 && a.Queued == 1 && a.Outstanding == 0
+			})
+			first.stops()
+			b.Resume("orders")
+			second := serve(time.Millisecond, func() {})
+			b.must(b.WaitPublished(b.ctx, "graves", 1))
+			second.stops()
+			if diff := cmp.Diff([]uint64{1, 2}, runs.attempts("m")); diff != "" {
+				t.Errorf("attempts (-want +got):\n%s", diff)
+			}
+			copied, dead := b.Published("orders")[1], b.Published("graves")[0]
+			at, _ := copied.Header("x-longshore-first-failure")
+			when, err := time.Parse(time.RFC3339, at)
+			if err != nil || when.Before(failed) || when.After(time.Now()) {
+				t.Errorf("the copy says %q, %v", at, err)
+			}
+			if got, _ := dead.Header("x-longshore-first-failure"); got != when.Format(time.RFC3339) {
+				t.Errorf("the dead letter says %q, the copy %q", got, at)
+			}
+		})
 	}
 }
