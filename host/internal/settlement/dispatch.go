@@ -143,7 +143,22 @@ func (l *Lane) unhandled(f *flight) {
 
 // sweep ends what is not begun and is not to be. It reports whether there was
 // anything, which l.changed is to be told. l.mu is held.
-func (l *Lane) sweep() bool { return l.sweepBy(l.skip) }
+func (l *Lane) sweep() bool { return l.sweepBy(l.fate()) }
+
+// fate is what ends deliveries that are not to be begun.
+func (l *Lane) fate() func(*flight) bool {
+	if l.closed {
+		return l.giveUp
+	}
+	return l.skip
+}
+
+// giveUp ends a delivery of a lane that is closed. l.mu is held.
+func (l *Lane) giveUp(f *flight) bool {
+	l.counts.add(ResultReleased)
+	l.recycle(f)
+	return true
+}
 
 // sweepBy ends those of what is not begun that end says it has ended. l.mu is
 // held.
@@ -157,5 +172,6 @@ func (l *Lane) sweepBy(end func(*flight) bool) bool {
 	some := len(left) < len(l.queue)-l.head
 	clear(l.queue[len(left):])
 	l.queue, l.head = left, 0
-	return l.keys.sweep(end) || some
+	some = l.keys.sweep(end) || some
+	return l.sweepGathered(end) || some
 }

@@ -141,7 +141,7 @@ func (l *Lane) cancelHandlers() {
 	l.cancelled.Store(true)
 	l.letGo()
 	l.mu.Lock()
-	swept := !l.closed && l.sweep() // what is left is not begun any more
+	swept := l.sweep() // what is left is not begun any more
 	l.mu.Unlock()
 	if swept {
 		l.changed()
@@ -223,13 +223,6 @@ func (l *Lane) Close(ctx context.Context) error {
 	l.mu.Unlock()
 	l.cancelHandlers()
 	l.stopCalls()
-	l.mu.Lock()
-	l.sweepBy(func(f *flight) bool {
-		l.counts.add(ResultReleased)
-		l.recycle(f)
-		return true
-	})
-	l.mu.Unlock()
 	if g != nil {
 		g.lose(nil)
 	}

@@ -21,11 +21,29 @@ import (
 // checks the books of it.
 func (b *bench) tally(o *LaneOptions) {
 	handle, told := o.Handle, o.Finished
-	o.Handle = func(ctx context.Context, d *Delivery) Said {
+	ran := func(n int) {
 		b.mu.Lock()
-		b.ran++
-		b.mu.Unlock()
+		defer b.mu.Unlock()
+		b.ran += n
+	}
+	o.Handle = func(ctx context.Context, d *Delivery) Said {
+		ran(1)
 		return handle(ctx, d)
+	}
+	if o.Batch != nil {
+		batch := *o.Batch
+		o.Batch.Open = func(ctx context.Context, d *Delivery) (said Said, ok bool) {
+			defer func() {
+				if !ok {
+					ran(1)
+				}
+			}()
+			return batch.Open(ctx, d)
+		}
+		o.Batch.Handle = func(ctx context.Context, ds []*Delivery, said []Said) int {
+			ran(len(ds))
+			return batch.Handle(ctx, ds, said)
+		}
 	}
 	o.Finished = func(f *Finished) {
 		_, _ = b.lane.Counters(), b.waiting.Len() // a lock that is held would not let them

@@ -250,7 +250,7 @@ func (s *settlement) reset() {
 	w.kind, w.extendAt, w.extendBy = waitNone, time.Time{}, 0
 	w.mu.Unlock()
 	s.f, s.key, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, nil, false, false, false, false, false, false
-	s.decided, s.clone = false, nil
+	s.decided, s.hush, s.clone = false, false, nil
 	s.d, s.said, s.reason, s.row, s.bad, s.failed = Delivery{}, Said{}, nil, "", nil, time.Time{}
 	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil
 	s.out, s.stored, s.reserved = frame.Outgoing{}, "", 0

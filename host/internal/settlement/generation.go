@@ -286,6 +286,7 @@ func (g *generation) end(e *transportpb.Ended) {
 	if l.now == g {
 		l.ended, l.endFault = true, f
 		l.caughtUp, l.turned = false, time.Now()
+		l.rouse() // a batch waits for more
 	}
 	g.settled()
 	l.mu.Unlock()

@@ -153,17 +153,18 @@ func TestByKeyKeepsOrder(t *testing.T) { // E-15
 func TestKeysInAStorm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		workers := rapid.IntRange(1, 8).Draw(rt, "workers")
+		batch := rapid.SampledFrom([]int{0, 1, 4}).Draw(rt, "batch")
 		kind := rapid.SampledFrom([]string{"A", "C", "U"}).Draw(rt, "kind")
 		seed := rapid.Uint64().Draw(rt, "seed")
 		var problem string
-		synctest.Test(t, func(t *testing.T) { problem = keyStorm(t, kind, workers, seed) })
+		synctest.Test(t, func(t *testing.T) { problem = keyStorm(t, kind, workers, batch, seed) })
 		if problem != "" {
 			rt.Fatalf("%s", problem)
 		}
 	})
 }
 
-func keyStorm(t *testing.T, kind string, workers int, seed uint64) string {
+func keyStorm(t *testing.T, kind string, workers, batch int, seed uint64) string {
 	d := newDice(seed)
 	at := newTurns()
 	b := newBench(t, kinds[kind], nil, func(s *setup) {
@@ -176,6 +177,24 @@ func keyStorm(t *testing.T, kind string, workers int, seed uint64) string {
 				runtime.Goexit()
 			}
 			return Said{Outcome: outcomeOf([]byte{'0' + byte(d.n(8))})}
+		}
+		if batch > 0 {
+			s.o.Batch = &Batch{
+				Max: batch, Wait: 5 * time.Millisecond,
+				Open: func(context.Context, *Delivery) (Said, bool) { return Said{}, true },
+				Handle: func(_ context.Context, xs []*Delivery, said []Said) int {
+					end := at.begin(xs...)
+					time.Sleep(time.Duration(d.n(20)) * time.Millisecond)
+					end()
+					for i := range xs {
+						said[i].Outcome = outcomeOf([]byte{'0' + byte(d.n(8))})
+					}
+					if d.n(20) == 0 {
+						runtime.Goexit()
+					}
+					return len(xs)
+				},
+			}
 		}
 	})
 	synctest.Wait()

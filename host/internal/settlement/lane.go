@@ -179,6 +179,12 @@ func (l *Lane) window(profiles []core.Capabilities) frame.Credit {
 			w.Messages = creditMessages
 		}
 	}
+	// So that workers fill their batches while others are settled.
+	most := 1
+	if l.o.Batch != nil {
+		most = l.o.Batch.Max
+	}
+	w.Messages = max(w.Messages, 2*uint64(most)*uint64(l.o.Workers))
 	if l.o.Window.Messages > 0 {
 		w.Messages = l.o.Window.Messages
 	}

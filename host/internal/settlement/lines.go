@@ -44,6 +44,8 @@ func (s *settlement) line() {
 		l.uns.hit("outcome cannot be carried out by this source",
 			"attempt", s.d.Number, "outcome", s.c.Outcome.Kind.String(), "error", faultText(s.fault))
 		return
+	case s.step.Code == core.LogPanic && s.hush:
+		return
 	case s.step.Code == core.LogLost:
 		s.did |= didLose
 	default:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,7 @@ type storm struct {
 	seed     uint64
 	workers  int
 	keys     bool
+	batch    int // 0 = none
 	unique   int
 }
 
@@ -58,6 +60,7 @@ func TestEveryDeliveryEndsOnce(t *testing.T) {
 			limit:    rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(rt, "limit"),
 			workers:  rapid.SampledFrom([]int{0, 1, 3, 16}).Draw(rt, "workers"),
 			keys:     rapid.Bool().Draw(rt, "keys"),
+			batch:    rapid.SampledFrom([]int{0, 0, 1, 5, 2000}).Draw(rt, "batch"),
 			seed:     rapid.Uint64().Draw(rt, "seed"),
 		}
 		var problem string
@@ -98,6 +101,9 @@ func (s storm) run(t *testing.T) string {
 		}
 		x.o.Policy = s.policy
 		x.o.Workers = s.workers
+		if s.batch > 0 {
+			x.o.Batch = s.batches(d, x.o.Handle)
+		}
 		if s.keys {
 			x.o.Key = func(m *core.Message) (string, error) {
 				if d.n(20) == 0 {
@@ -198,6 +204,34 @@ func (s storm) run(t *testing.T) string {
 		}
 	}
 	return leaks(frames)
+}
+
+// batches handles deliveries together, and refuses to open some; now and then it
+// ends its goroutine.
+func (s storm) batches(d *dice, handle Handler) *Batch {
+	return &Batch{
+		Max: s.batch, Wait: time.Duration(d.n(100)) * time.Millisecond,
+		Open: func(ctx context.Context, d2 *Delivery) (Said, bool) {
+			if d.n(10) == 0 {
+				return handle(ctx, d2), false
+			}
+			return Said{}, true
+		},
+		Handle: func(ctx context.Context, ds []*Delivery, said []Said) int {
+			for i := range ds {
+				said[i] = handle(ctx, ds[i])
+			}
+			if d.n(20) == 0 {
+				runtime.Goexit()
+			}
+			return len(ds)
+		},
+		Exited: func(ctx context.Context, ds []*Delivery, said []Said) {
+			for i := range ds {
+				said[i] = handle(ctx, ds[i])
+			}
+		},
+	}
 }
 
 // outcomeOf is what the handler says of a message, by its payload.

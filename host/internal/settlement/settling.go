@@ -25,6 +25,7 @@ type settlement struct {
 	stray bool    // a copy of a former run: it is no delivery of this lane
 
 	handling bool    // its handler runs
+	hush     bool    // its panic is told by another one of its batch
 	decided  bool    // it has a plan
 	clone    *cloned // of the delivery, for Finished
 

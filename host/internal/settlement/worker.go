@@ -4,7 +4,6 @@ package settlement
 
 import (
 	"errors"
-	"runtime/debug"
 
 	"github.com/longshore-go/longshore/core"
 )
@@ -17,14 +16,18 @@ var ErrExited = errors.New("handler ended its goroutine with runtime.Goexit; " +
 // something to begin and none is idle, up to LaneOptions.Workers; they end with
 // the lane.
 type worker struct {
-	l   *Lane
-	s   *settlement // in hand
-	key *key        // of the delivery in hand; nil = none
+	l     *Lane
+	s     *settlement // in hand
+	key   *key        // of the delivery in hand; nil = none
+	batch *batch      // nil = deliveries are handled one by one
 }
 
 // serve is a worker's goroutine.
 func (l *Lane) serve() {
 	w := &worker{l: l, s: l.settlement()}
+	if l.o.Batch != nil {
+		w.batch = &batch{}
+	}
 	w.serve()
 }
 
@@ -38,11 +41,21 @@ func (l *Lane) settlement() *settlement {
 // goroutine another one takes over, so that the lane does not stand still.
 func (w *worker) serve() {
 	defer func() {
-		if w.s.handling {
-			stack := string(debug.Stack())
-			w.l.goroutines.Go(func() { w.takeOver(stack) })
+		switch {
+		case w.s.handling:
+			at := stack()
+			w.l.goroutines.Go(func() { w.takeOver(at) })
+		case w.batch != nil && w.batch.handling:
+			at := stack()
+			w.l.goroutines.Go(func() { w.exited(at) })
 		}
 	}()
+	if w.batch != nil {
+		for w.gather() {
+			w.handle()
+		}
+		return
+	}
 	for w.next() {
 		if left := w.s.begin(); left {
 			w.s = w.l.settlement()
@@ -55,6 +68,7 @@ func (w *worker) serve() {
 func (w *worker) next() bool {
 	l := w.l
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if w.key != nil {
 		l.keys.free(w.key)
 		w.key = nil
@@ -64,27 +78,32 @@ func (w *worker) next() bool {
 			l.start(w.s, f)
 			w.key = w.s.key
 			l.rouse()
-			l.mu.Unlock()
 			return true
 		}
-		l.idle++
-		l.mu.Unlock()
-		select {
-		case <-l.work:
-		case <-l.closing:
-		}
-		l.mu.Lock()
-		l.idle--
+		w.idle()
 	}
-	l.mu.Unlock()
 	return false
+}
+
+// idle waits until there may be something to begin. l.mu is held, but for the
+// wait.
+func (w *worker) idle() {
+	l := w.l
+	l.idle++
+	l.mu.Unlock()
+	select {
+	case <-l.work:
+	case <-l.closing:
+	}
+	l.mu.Lock()
+	l.idle--
 }
 
 // takeOver goes on with a delivery whose handler has ended the worker.
 func (w *worker) takeOver(stack string) {
 	s, l := w.s, w.l
 	s.handling = false
-	s.said = Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CausePanic}, Err: ErrExited}
+	s.said = saidExited()
 	if l.o.Exited != nil {
 		s.said = l.o.Exited(l.handling, &s.d)
 	}
@@ -94,4 +113,10 @@ func (w *worker) takeOver(stack string) {
 		w.s = l.settlement()
 	}
 	w.serve()
+}
+
+// saidExited is what a handler has said that ended its goroutine, where nobody
+// says it otherwise.
+func saidExited() Said {
+	return Said{Outcome: core.Outcome{Kind: core.OutcomeRetry, Cause: core.CausePanic}, Err: ErrExited}
 }
