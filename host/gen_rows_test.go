@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/pluginapi"
 )
 
 func ack(context.Context, *host.Message[int]) error { return nil }
@@ -61,5 +62,20 @@ func TestGenLeave(t *testing.T) {
 			r := genRow{handle: numbers(leave), rules: rules, window: 1, payloads: []string{"1", "2"}, ran: []string{"1", "2"}}
 			r.run(t, "S-GEN-69")
 		})
+	}
+}
+
+// S-GEN-67: an error that is bound to no message is told, and the next delivery is
+// read.
+func TestGenReceiveError(t *testing.T) {
+	q := newQueues()
+	q.queue("orders").strange = []pluginapi.Report{{Fault: &core.Fault{Code: core.FaultUnavailable, Message: "hiccup"}, Position: "line 3"}}
+	q.put("orders", "one")
+	s := newService()
+	host.Handle(attach(s.Host, "in", q).Subscription("orders"), acks)
+	s.serve(t)
+	eventually(t, "the next one is acked", func() bool { return len(q.verdicts("orders")) == 1 })
+	if got := s.log.lines("level=ERROR", "code=L-STREAM", "hiccup", "line 3", "subscription=orders"); len(got) != 1 {
+		t.Errorf("%d lines tell of it, want one", len(got))
 	}
 }

@@ -53,9 +53,10 @@ type queue struct {
 	took     []core.Message // all that was published here
 	ended    bool           // nothing comes any more
 	fault    error          // ends the next Receive
-	received int            // deliveries
-	readers  int            // subscriptions so far
-	replays  bool           // an empty queue is caught up
+	strange  []pluginapi.Report
+	received int  // deliveries
+	readers  int  // subscriptions so far
+	replays  bool // an empty queue is caught up
 	wake     chan struct{}
 }
 
@@ -355,6 +356,11 @@ func (s *queueSub) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.
 	for {
 		s.q.mu.Lock()
 		n := min(room.Messages, len(s.x.ready))
+		if b := (pluginapi.Batch{Reports: s.x.strange}); len(b.Reports) > 0 {
+			s.x.strange = nil
+			s.q.mu.Unlock()
+			return b, nil
+		}
 		if n > 0 {
 			var b pluginapi.Batch
 			for _, i := range s.x.ready[:n] {
