@@ -109,6 +109,7 @@ type Subscription struct {
 	window   window
 	place    place
 	handled  *handled
+	pausing  pausing
 }
 
 // window bounds unsettled deliveries; zero values are the defaults.

@@ -102,7 +102,7 @@ func (r *run) build() {
 	for _, s := range r.subs {
 		s.hooks = newHooks(s)
 		s.sub.handled.runs.serve(s)
-		s.lane = settlement.NewLane(s.laneOptions())
+		s.lane = s.sub.pausing.begin(s.laneOptions())
 	}
 	r.host.show(r)
 }

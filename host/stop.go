@@ -94,6 +94,7 @@ func (r *run) close(drain context.Context) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	r.eachLane(func(s *subscribed) {
+		s.sub.pausing.end()
 		if err := s.lane.Close(ctx); err != nil {
 			s.on.log.Warn("handlers did not return and are left behind", "subscription", s.sub.name, "error", err)
 		}

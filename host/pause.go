@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"sync"
+
+	"github.com/longshore-go/longshore/host/internal/settlement"
+)
+
+// pausing is whether a subscription is paused, over all runs.
+type pausing struct {
+	mu     sync.Mutex
+	paused bool
+	lane   *settlement.Lane // of the run that serves; nil = none does
+}
+
+// Pause has the subscription begin nothing more, from now on until Resume.
+// Handlers that run go on; what has arrived waits unsettled with the host, and the
+// transport is asked for nothing more. It may be called at any time, from any
+// goroutine, before Run as well: the host is ready with a paused subscription. While one
+// is paused the host does not end by itself, since it has not read all there is. A
+// stop ends as ever; of what waits, what would be lost is handled before.
+func (s *Subscription) Pause() { s.pause(true) }
+
+// Resume ends a pause. Without one it does nothing.
+func (s *Subscription) Resume() { s.pause(false) }
+
+// Paused reports whether the subscription is paused by [Subscription.Pause]; a
+// [CircuitBreaker] is nothing to it.
+func (s *Subscription) Paused() bool {
+	s.pausing.mu.Lock()
+	defer s.pausing.mu.Unlock()
+	return s.pausing.paused
+}
+
+func (s *Subscription) pause(on bool) {
+	p := &s.pausing
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = on
+	switch {
+	case p.lane == nil:
+	case on:
+		p.lane.Pause()
+	default:
+		p.lane.Resume()
+	}
+}
+
+// begin makes the lane of a run.
+func (p *pausing) begin(o settlement.LaneOptions) *settlement.Lane {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o.Paused = p.paused
+	p.lane = settlement.NewLane(o)
+	return p.lane
+}
+
+// end forgets the lane of a run.
+func (p *pausing) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lane = nil
+}
