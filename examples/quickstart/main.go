@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command quickstart is a service of one handler: it reads orders from standard
-// input and prints those that are shipped.
+// input and prints those that are shipped. main_test.go tests it.
 //
 //	go run ./examples/quickstart < examples/quickstart/orders.txt
 package main
@@ -10,8 +10,6 @@ import (
 	"context"
 	"errors"
 	"log"
-	"os/signal"
-	"syscall"
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
@@ -23,9 +21,14 @@ type Order struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	h := host.New()
+	register(h)
+	if err := host.RunUntilSignal(context.Background(), h); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func register(h *host.Host) {
 	pipe := h.Endpoint("pipe", host.Plugin{Name: "pipe", Stdio: &host.Stdio{}}, settings.Settings{Loopback: true})
 	host.Handle(pipe.Subscription("orders"), func(ctx context.Context, m *host.Message[Order]) error {
 		if m.Value.Address == "" {
@@ -33,7 +36,4 @@ func main() {
 		}
 		return nil // acks, and forwards
 	}, host.Forward(pipe.To("shipped")), host.MaxAttempts(3), host.DeadLetterTo(pipe.To("dead")))
-	if err := h.Run(ctx); err != nil {
-		log.Fatal(err)
-	}
 }
