@@ -85,4 +85,3 @@ func texts(ms []hosttest.Message) []string {
 	slices.Sort(ts)
 	return ts
 }
-
