@@ -152,13 +152,21 @@ func (b *batcher[T]) call(ctx context.Context, ms []*Message[T], said []settleme
 	return true
 }
 
-// run calls the user's handler.
+// run calls the user's handler, within its limits and spans.
 func (b *batcher[T]) run(ctx context.Context, ms []*Message[T]) []error {
 	if b.rules.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, b.rules.timeout)
 		defer cancel()
 		ctx = limited
 	}
+	if t := b.from.endpoint.host.options.tracer; t != nil {
+		return tracedBatch(ctx, t, ms, b.user)
+	}
+	return b.user(ctx, ms)
+}
+
+// user calls the user's handler with the context in which its messages publish.
+func (b *batcher[T]) user(ctx context.Context, ms []*Message[T]) []error {
 	for _, m := range ms {
 		m.e.ctx = ctx
 	}

@@ -199,6 +199,8 @@ func (s *subscribed) health(on *EndpointHealth, c *condition, host Health) Subsc
 		down(c.fell, on.Reason)
 	case !lane.Attached:
 		down(lane.Since, "its stream has ended")
+	case lane.Paused:
+		out.State = SubscriptionPaused
 	case lane.CaughtUp:
 		out.State = SubscriptionCaughtUp
 	}

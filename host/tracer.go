@@ -24,8 +24,11 @@ type Tracer interface {
 	StartPublishing(ctx context.Context, o *Outgoing) (context.Context, func(error))
 }
 
-// errPanicked is what a span ends with whose code did not return.
-var errPanicked = errors.New("it panicked")
+// What spans end with that no error of the user's stands for.
+var (
+	errPanicked = errors.New("it panicked")
+	errLeftOut  = errors.New("the handler returned no entry for it")
+)
 
 // WithTracer sets who makes spans. The default is nobody, which costs nothing. A
 // panic of the tracer in StartHandling, or in the function that it returned, is
@@ -57,6 +60,37 @@ func (o *options) traced(next, last Next) Next {
 		err = next(ctx, m)
 		return err
 	}
+}
+
+// tracedBatch calls f within a span for each message.
+func tracedBatch[T any](ctx context.Context, t Tracer, ms []*Message[T], f func(context.Context, []*Message[T]) []error) (errs []error) {
+	ends := make([]func(error), 0, len(ms))
+	returned := false
+	defer func() {
+		for i, end := range ends {
+			switch {
+			case !returned:
+				end(errPanicked)
+			case errs == nil:
+				end(nil)
+			case i < len(errs):
+				end(errs[i])
+			default:
+				end(errLeftOut)
+			}
+		}
+	}()
+	within := ctx
+	for _, m := range ms {
+		one, end := t.StartHandling(ctx, m)
+		ends = append(ends, end)
+		if len(ms) == 1 {
+			within = one
+		}
+	}
+	errs = f(within, ms)
+	returned = true
+	return errs
 }
 
 // tracedLeaving is traced of what leaves.
