@@ -37,6 +37,7 @@ type attached struct {
 	publishSchema         *schemacheck.Schema         // of the options of messages
 
 	outbox     *settlement.Outbox
+	requests   requests
 	opened     chan error         // what the first try to open it came to
 	release    context.CancelFunc // ends the supervisor
 	supervised chan struct{}      // closed when it has ended

@@ -17,10 +17,11 @@ type Host struct {
 	endpoints  []*Endpoint
 	byName     map[string]*Endpoint
 	publishers []*publisher
-	found      []Finding // what was wrong at registration
-	registered int       // how often something was registered
-	declaredAt int       // what registered was when the defaults were put under all rules
-	undeclared []Finding // what was wrong with them
+	found      []Finding   // what was wrong at registration
+	registered int         // how often something was registered
+	declaredAt int         // what registered was when the defaults were put under all rules
+	undeclared []Finding   // what was wrong with them
+	requesting PublishNext // the middleware of requests; nil = none
 
 	mu    sync.Mutex
 	ran   bool
@@ -40,6 +41,7 @@ func New(opts ...Option) *Host {
 	h := &Host{byName: make(map[string]*Endpoint), state: StateNew, since: time.Now()}
 	h.alive, h.abort = context.WithCancel(context.Background())
 	h.found = h.options.apply(opts)
+	h.requesting, _ = wrapLeaving(h.options.middleware)
 	return h
 }
 

@@ -174,7 +174,7 @@ func WithConnectLimit(d time.Duration) Option {
 
 // WithPublishMiddleware wraps the publishing of all publishers and requests; the
 // first is outermost. The functions are called once for each publisher, by [To],
-// and for each [Request]. Copies, dead letters, replies and what the rule
+// and once for all requests, by [New]. Copies, dead letters, replies and what the rule
 // [Forward] publishes are the host's own and do not pass through it.
 func WithPublishMiddleware(ms ...func(PublishNext) PublishNext) Option {
 	return Option{name: "WithPublishMiddleware", place: caller(), set: func(o *options) *complaint {

@@ -192,11 +192,9 @@ func (p *publisher) later(ctx context.Context, o *outlet, out *frame.Outgoing, l
 	return pending, nil
 }
 
-// outgoing is the message of a call as middleware sees it.
-func (c *call) outgoing(to core.Destination) *Outgoing {
-	return &Outgoing{
-		To: to, Message: c.out.Message, DedupID: c.out.DedupID, Delay: c.out.DeliverAfter, Options: c.out.Options,
-	}
+// outgoing is a message as middleware sees it.
+func outgoing(to core.Destination, out *frame.Outgoing) *Outgoing {
+	return &Outgoing{To: to, Message: out.Message, DedupID: out.DedupID, Delay: out.DeliverAfter, Options: out.Options}
 }
 
 // frame is what middleware has made of a message.
@@ -211,7 +209,7 @@ func (o *Outgoing) frame() frame.Outgoing {
 
 // nowThrough is now with middleware.
 func (p *publisher) nowThrough(ctx context.Context, c *call, o *outlet) (Receipt, error) {
-	m, limit := c.outgoing(p.to), c.limit
+	m, limit := outgoing(p.to, &c.out), c.limit
 	p.free(c)
 	w := &exit{to: p.to, many: true}
 	w.leave = func(ctx context.Context, m *Outgoing) (Receipt, bool, error) {
@@ -229,7 +227,7 @@ func (p *publisher) nowThrough(ctx context.Context, c *call, o *outlet) (Receipt
 
 // laterThrough is later with middleware.
 func (p *publisher) laterThrough(ctx context.Context, c *call, o *outlet) (*Pending, error) {
-	m, limit := c.outgoing(p.to), c.limit
+	m, limit := outgoing(p.to, &c.out), c.limit
 	w := &exit{to: p.to}
 	var left atomic.Pointer[Pending] // middleware may use goroutines of its own
 	w.leave = func(ctx context.Context, m *Outgoing) (_ Receipt, maybe bool, err error) {

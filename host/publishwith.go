@@ -92,7 +92,7 @@ func (p *Publisher[T]) PublishWith(m Incoming, v T, opts ...SendOption) error {
 		}
 		return Receipt{}, false, nil
 	}
-	if _, _, err := w.through(ctx, p.p.first, c.outgoing(p.p.to)); err != nil {
+	if _, _, err := w.through(ctx, p.p.first, outgoing(p.p.to, &c.out)); err != nil {
 		return p.p.failed(err, false)
 	}
 	return nil

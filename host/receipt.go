@@ -48,7 +48,7 @@ func (e *PublishError) Unwrap() error { return e.Err }
 
 // Is makes what the engine says of an endpoint that is down [ErrEndpointDown].
 func (e *PublishError) Is(target error) bool {
-	return target == ErrEndpointDown && errors.Is(e.Err, settlement.ErrDown) //nolint:errorlint // it is what errors.Is asks
+	return target == ErrEndpointDown && errors.Is(e.Err, settlement.ErrDown)
 }
 
 // refuse returns the error of what was not sent.

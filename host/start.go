@@ -94,6 +94,7 @@ func (r *run) build() {
 	})
 	for _, a := range r.endpoints {
 		a.opened = make(chan error, 1)
+		a.requests.room.messages, a.requests.room.bytes = requestsMost, requestsMostBytes
 		a.outbox = settlement.NewOutbox(settlement.OutboxOptions{
 			Endpoint: a.endpoint.name, Logger: o.logger, Messages: o.windowCount, Bytes: o.windowBytes,
 			Broken: a.broken, Answered: a.published(),

@@ -39,16 +39,19 @@ func (r *run) stop(cause error) error {
 	for _, w := range r.waiting.Drain(ctx) {
 		lost.copies(w)
 	}
-	r.each(func(a *attached) []Finding {
-		if n := a.outbox.Drain(ctx); n > 0 {
-			a.log.Warn("publishes without a receipt were cut off", "count", n)
-		}
-		return nil
-	})
 	r.eachLane(func(s *subscribed) { // what hooks publish needs the endpoints
 		if s.hooks != nil {
 			lost.hooks(s, s.hooks.drain(ctx))
 		}
+	})
+	r.each(func(a *attached) []Finding {
+		if n := a.requests.room.drain(ctx); n > 0 {
+			a.log.Warn("requests without a reply were cut off", "count", n)
+		}
+		if n := a.outbox.Drain(ctx); n > 0 {
+			a.log.Warn("publishes without a receipt were cut off", "count", n)
+		}
+		return nil
 	})
 	told()
 	r.close(ctx)

@@ -55,3 +55,7 @@ func (b *Outbox) Await(s *Sending) {
 func (b *Outbox) Down(r frame.Receipt) bool {
 	return r.Fault != nil && (r.Fault == b.down || r.Fault == b.over)
 }
+
+// Foreign returns an error of a plugin with texts on one line that are not too
+// long to be shown.
+func Foreign(err error) error { return foreignError(err) }
