@@ -21,7 +21,7 @@ type Host struct {
 	registered int         // how often something was registered
 	declaredAt int         // what registered was when the defaults were put under all rules
 	undeclared []Finding   // what was wrong with them
-	requesting PublishNext // the middleware of requests; nil = none
+	requesting PublishNext // what requests pass through first; nil = nothing
 
 	mu    sync.Mutex
 	ran   bool
@@ -41,7 +41,8 @@ func New(opts ...Option) *Host {
 	h := &Host{byName: make(map[string]*Endpoint), state: StateNew, since: time.Now()}
 	h.alive, h.abort = context.WithCancel(context.Background())
 	h.found = h.options.apply(opts)
-	h.requesting, _ = wrapLeaving(h.options.middleware)
+	next, _ := wrapLeaving(h.options.middleware)
+	h.requesting = h.options.tracedLeaving(next)
 	return h
 }
 
