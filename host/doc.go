@@ -15,18 +15,18 @@
 //
 // # Lifecycle
 //
-//  1. Registration: [Host.Endpoint], [Endpoint.Subscription], [Handle] and [To]
-//     declare what there is. Nothing runs and nothing fails; what is wrong is
+//  1. Registration: [Host.Endpoint], [Endpoint.Subscription], [Handle],
+//     [HandleReply], [HandleBatch] and [To] declare what there is. Nothing runs and nothing fails; what is wrong is
 //     kept for the start.
 //  2. Start: [Host.Run] starts and configures all plugins, checks everything,
 //     and reports all that is wrong in one [*StartError] before anything is
 //     connected. Then it connects, opens the subscriptions, and grants the first
 //     credit once every one of them is open.
 //  3. Work: handlers run, one delivery at a time and in order for each
-//     subscription. A plugin that crashes is started again and its subscriptions
+//     subscription, unless [Workers] says otherwise. A plugin that crashes is started again and its subscriptions
 //     reopen.
-//  4. Stop: the end of Run's context stops intake, lets handlers and waiting
-//     copies finish within the drain limit, and ends the plugins. [Host.Abort]
+//  4. Stop: the end of Run's context stops intake, lets handlers, waiting copies
+//     and hooks finish within the drain limit, and ends the plugins. [Host.Abort]
 //     does not wait. A host whose sources have all ended or caught up stops by
 //     itself, unless [StayUp] is given.
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // Handler handles one delivery. It runs for one delivery of its subscription at
-// a time. nil acks; a plain error is a retry through the policy; [Retry],
+// a time, unless [Workers] says otherwise. nil acks; a plain error is a retry through the policy; [Retry],
 // [RetryAfter], [Drop], [DeadLetter] and [Leave] say it otherwise, wrapped or
 // not. ctx ends shortly before the drain limit of a stop, at an abort, and after
 // the rule [Timeout]; once a stop has ended it, any error leaves the delivery
@@ -18,6 +18,7 @@ import (
 // T says how the payload is read: []byte and [core.Message] take it as it is,
 // and share the delivery's memory; a protobuf message is read as protobuf, or as
 // JSON where the content-type header says so; everything else is read as JSON.
+// [WithCodec] adds other content types.
 type Handler[T any] func(ctx context.Context, m *Message[T]) error
 
 // Handle sets the handler of a subscription and its rules. It is called once

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Next handles a delivery: the handler itself, or what middleware made of it.
@@ -18,7 +19,7 @@ var errForeign = errors.New("middleware passed on a message that is not the one 
 // Middleware wraps the handler, the first of ms outermost. It runs once for each
 // delivery that could be decoded, on the subscription's worker, within
 // [Timeout], and before a reply or [Forward] is published. Each function of ms is
-// called once, when the host starts.
+// called once for each handler, when the host starts.
 //
 // What middleware returns is the outcome, as if the handler had returned it: nil
 // without calling next acks a message that nobody has handled, and then there is
@@ -29,9 +30,10 @@ var errForeign = errors.New("middleware passed on a message that is not the one 
 //
 // It is refused with [HandleBatch], where there is no single delivery to wrap.
 func Middleware(ms ...func(Next) Next) Rule {
-	return Rule{"Middleware", caller(), func(s *ruleSet) *complaint {
-		s.middleware = append(s.middleware, ms...)
+	at := caller()
+	return Rule{"Middleware", at, func(s *ruleSet) *complaint {
 		for i, m := range ms {
+			s.middleware = append(s.middleware, wrapper{m, at, i + 1})
 			if m == nil {
 				return &complaint{fmt.Sprintf("number %d is nil", i+1), "give functions, or leave it out"}
 			}
@@ -40,25 +42,41 @@ func Middleware(ms ...func(Next) Next) Rule {
 	}}
 }
 
-// chain puts ms around last, the first outermost.
-func chain(ms []func(Next) Next, last Next) (next Next, c *complaint) {
-	i := len(ms)
+// wrapper is one of the functions that Middleware was given.
+type wrapper struct {
+	wrap   func(Next) Next
+	place  place // of the rule
+	number int   // in it, from 1 on
+}
+
+// chain puts ms around last, the first outermost. It returns nil where one of
+// them cannot be built, and what is wrong with it.
+func chain(ms []wrapper, last Next) (next Next, found []Finding) {
+	next = last
+	for _, m := range slices.Backward(ms) {
+		if m.wrap == nil {
+			continue // complained of with the rule
+		}
+		var c *complaint
+		if next, c = m.around(next); c != nil {
+			return nil, []Finding{{Option: "Middleware", Message: c.message, Fix: c.fix, Places: places(m.place)}}
+		}
+	}
+	return next, nil
+}
+
+// around has m wrap last.
+func (m *wrapper) around(last Next) (next Next, c *complaint) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			next, c = nil, &complaint{
-				fmt.Sprintf("number %d cannot be built: %v", i+1, thrown),
+				fmt.Sprintf("number %d cannot be built: %v", m.number, thrown),
 				"repair what it is given, or let it fail for each delivery",
 			}
 		}
 	}()
-	next = last
-	for i--; i >= 0; i-- {
-		if ms[i] == nil {
-			continue // complained of with the rule
-		}
-		if next = ms[i](next); next == nil {
-			return nil, &complaint{fmt.Sprintf("number %d returned nil for what it wraps", i+1), "let it return a function"}
-		}
+	if next = m.wrap(last); next == nil {
+		return nil, &complaint{fmt.Sprintf("number %d returned nil for what it wraps", m.number), "let it return a function"}
 	}
 	return next, nil
 }

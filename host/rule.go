@@ -48,7 +48,7 @@ type ruleSet struct {
 	afterSettle  func(context.Context, Settled)
 	finalFailure func(context.Context, Failure)
 	contentType  string // assumed of messages that name none
-	middleware   []func(Next) Next
+	middleware   []wrapper
 
 	given     map[string]place // the rules that were given, by name
 	defaulted map[string]bool  // those of them that are defaults
@@ -133,8 +133,9 @@ func Floor(longest time.Duration) Rule {
 	}}
 }
 
-// Timeout ends the handler's context d after the delivery was handed to it.
-// What the handler then returns still decides. The default is no limit.
+// Timeout ends the context of the handler and its middleware d after the delivery,
+// or the batch, was handed to it. What the handler then returns still decides. The
+// default is no limit.
 func Timeout(d time.Duration) Rule {
 	return Rule{"Timeout", caller(), func(s *ruleSet) *complaint {
 		if d <= 0 {

@@ -115,7 +115,7 @@ func TestDefaultsThatAddUp(t *testing.T) {
 	}
 	next, wrong := chain(set.middleware, func(context.Context, Incoming) error { return nil })
 	if wrong != nil {
-		t.Fatal(*wrong)
+		t.Fatal(wrong)
 	}
 	_ = next(t.Context(), nil)
 	if diff := cmp.Diff([]string{"host", "endpoint", "own"}, ran); diff != "" {

@@ -37,12 +37,8 @@ func (r *runner[T]) prepare() []Finding {
 	r.next = nil
 	found := r.assumes(append(r.also, assumable[T])...)
 	if len(r.rules.middleware) > 0 {
-		next, c := chain(r.rules.middleware, r.last)
-		if c != nil {
-			found = append(found, Finding{
-				Option: "Middleware", Message: c.message, Fix: c.fix, Places: places(r.rules.given["Middleware"]),
-			})
-		}
+		next, wrong := chain(r.rules.middleware, r.last)
+		found = append(found, wrong...)
 		r.next = next
 	}
 	r.next = r.from.endpoint.host.options.traced(r.next, r.last)
