@@ -41,3 +41,32 @@ func plain[T any](f Handler[T]) *runner[T] {
 	e := &Endpoint{name: "in"}
 	return &runner[T]{calls: calls{rules: &rules, from: &Subscription{endpoint: e, name: "orders"}}, handler: f}
 }
+
+// TestRawBatchesDoNotAllocate is the same for batches: messages and lists are used
+// again.
+func TestRawBatchesDoNotAllocate(t *testing.T) {
+	const size = 64
+	b := &batcher[[]byte]{handler: func(_ context.Context, ms []*Message[[]byte]) []error {
+		_ = ms[size-1].Value[0]
+		return nil
+	}}
+	b.calls = plain[[]byte](nil).calls
+	ds, said := make([]*settlement.Delivery, size), make([]settlement.Said, size)
+	for i := range ds {
+		ds[i] = &settlement.Delivery{Message: core.Message{Name: "orders", Payload: []byte("payload")}, Number: 1}
+	}
+	ctx := t.Context()
+	got := testing.AllocsPerRun(1000, func() {
+		for _, d := range ds {
+			if _, ok := b.open(ctx, d); !ok {
+				t.Fatal("it is not open")
+			}
+		}
+		if n := b.handleAll(ctx, ds, said); n != -1 || said[size-1].Outcome.Kind != core.OutcomeAck {
+			t.Fatalf("got %d outcomes, the last one %v", n, said[size-1].Outcome)
+		}
+	})
+	if got != 0 {
+		t.Errorf("%v allocations a batch of %d, want none", got, size)
+	}
+}

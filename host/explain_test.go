@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,5 +57,30 @@ func TestExplainOfAnEndedContext(t *testing.T) {
 	var e *host.StartError
 	if !errors.As(err, &e) || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want a *StartError that says it was cut short", err)
+	}
+}
+
+// What leaves before the ack and what orders deliveries is explained as well, also
+// while the host runs.
+func TestExplainTellsOfRepliesAndDispatch(t *testing.T) {
+	s := newService()
+	in := attach(s.Host, "in", newQueues())
+	host.HandleReply(in.Subscription("asked"), twice)
+	host.HandleReply(in.Subscription("answered"), twice, host.ReplyTo(in.To("answers")), host.Workers(4), host.ByKey())
+	host.HandleBatch(in.Subscription("batched"), 7, time.Second, func(context.Context, []*host.Message[[]byte]) []error { return nil })
+	s.serve(t)
+	tables, err := s.Explain(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, words := range [][]string{
+		{"REPLY(reply-to)", "L-REPLY"}, {"REPLY(answers@in)", "4 workers by key"}, {"batches of up to 7"},
+	} {
+		text := tables[i].String()
+		for _, w := range words {
+			if !strings.Contains(text, w) {
+				t.Errorf("%q does not stand in:\n%s", w, text)
+			}
+		}
 	}
 }
