@@ -18,18 +18,28 @@ import (
 // The ways to handle deliveries in a service. Each gets the same messages: an
 // order of 512 B as JSON, 3 headers, 64 partition keys in turn.
 const (
-	Raw  = "raw" // the payload as it is
-	JSON = "JSON, 5 fields"
+	Raw       = "raw" // the payload as it is
+	JSON      = "JSON, 5 fields"
+	Batch     = "raw, batch of 64"
+	BatchJSON = "JSON, batch of 64"
+	ByKey     = "raw, by key, 8 workers"
 	// Decoding is no handling: it is what encoding/json alone takes for the same
 	// payloads.
 	Decoding = "(encoding/json alone)"
 )
 
 // Handlings are all of them; the others are compared with the first.
-func Handlings() []string { return []string{Raw, JSON, Decoding} }
+func Handlings() []string { return []string{Raw, JSON, Decoding, Batch, BatchJSON, ByKey} }
 
 // handled are the messages of handlings.
 var handled = source.Options{Frame: Base.Frame, Payload: Base.Payload, Headers: Base.Headers, JSON: true, Keys: 64}
+
+// What the rows are named for.
+const (
+	batchSize = 64
+	workers   = 8
+	batchWait = 10 * time.Millisecond
+)
 
 // declare declares the handler of a handling.
 func declare(name string, s *host.Subscription, n *atomic.Uint64) error {
@@ -38,6 +48,17 @@ func declare(name string, s *host.Subscription, n *atomic.Uint64) error {
 		host.Handle(s, func(_ context.Context, m *host.Message[[]byte]) error { return one(n, len(m.Value) == 0) })
 	case JSON:
 		host.Handle(s, func(_ context.Context, m *host.Message[source.Order]) error { return one(n, !m.Value.Paid) })
+	case Batch:
+		host.HandleBatch(s, batchSize, batchWait, func(_ context.Context, ms []*host.Message[[]byte]) []error {
+			return several(n, ms, func(m *host.Message[[]byte]) bool { return len(m.Value) == 0 })
+		})
+	case BatchJSON:
+		host.HandleBatch(s, batchSize, batchWait, func(_ context.Context, ms []*host.Message[source.Order]) []error {
+			return several(n, ms, func(m *host.Message[source.Order]) bool { return !m.Value.Paid })
+		})
+	case ByKey:
+		host.Handle(s, func(_ context.Context, m *host.Message[[]byte]) error { return one(n, len(m.Value) == 0) },
+			host.Workers(workers), host.ByKey())
 	default:
 		return fmt.Errorf("no handling %q", name)
 	}
@@ -50,6 +71,17 @@ func one(n *atomic.Uint64, empty bool) error {
 		return host.Drop(errEmpty)
 	}
 	n.Add(1)
+	return nil
+}
+
+// several counts a batch, unless one of it is not what was sent.
+func several[T any](n *atomic.Uint64, ms []*host.Message[T], empty func(*host.Message[T]) bool) []error {
+	for _, m := range ms {
+		if empty(m) {
+			return make([]error, 0) // the wrong length is told, and nothing is counted
+		}
+	}
+	n.Add(uint64(len(ms)))
 	return nil
 }
 

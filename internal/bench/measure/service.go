@@ -77,8 +77,13 @@ func (r *running) end() error {
 // lookEvery is how often until asks.
 const lookEvery = time.Millisecond
 
+// untilLimit is how long until waits, many times what any of it takes.
+const untilLimit = 2 * time.Minute
+
 // until waits until done says true.
 func (r *running) until(ctx context.Context, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, untilLimit)
+	defer cancel()
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
 	for !done() {
