@@ -142,6 +142,13 @@ func (p *parcel) takeUp() *settlement {
 	return s
 }
 
+// plain reports whether nothing but the message is lost with the copy: nobody is
+// told, and no row of the journal belongs to it.
+func (p *parcel) plain() bool {
+	m := p.more
+	return m == nil || m.stored == "" && m.row == "" && m.trace == nil && (p.stray || p.l.o.Finished == nil)
+}
+
 // cuttable reports whether a stop does not wait for the copy.
 func (p *parcel) cuttable(which cutting) bool {
 	return which == cutAll || p.more != nil && p.more.stored != "" || p.scene.c.Retry.Caps.Retains == core.RetainProcess

@@ -191,3 +191,37 @@ func TestLongestDelay(t *testing.T) {
 		}
 	})
 }
+
+// A stop that cuts waiting copies counts them alike, whether or not somebody is
+// told of each (D16, S-GEN-42).
+func TestStopCutsWaitingCopies(t *testing.T) {
+	for name, blind := range map[string]bool{"told": false, "not told": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, kindA, says(later(time.Hour)), func(s *setup) { s.blind = blind })
+				synctest.Wait()
+				for range 5 {
+					b.p.deliver(message("x"))
+				}
+				b.p.deliver(message(strings.Repeat("x", 2*packMost)))
+				synctest.Wait()
+				left, lost, missing := b.stop(limited(t, time.Second))
+				if !left.Empty() || missing != 0 {
+					t.Errorf("left %+v, %d missing", left, missing)
+				}
+				if diff := cmp.Diff([]WaitingCopies{{Endpoint: "in", Subscription: "jobs", Count: 6}}, lost); diff != "" {
+					t.Error(diff)
+				}
+				if diff := cmp.Diff(Counters{Received: 6, Dropped: 6, Lost: 6}, b.lane.Counters()); diff != "" {
+					t.Error(diff)
+				}
+				if lines := b.logs.lines("L-ABND"); len(lines) != 1 || lines[0]["count"] != 6.0 {
+					t.Errorf("lines %v", lines)
+				}
+				if b.waiting.room != (room{}) || b.waiting.Len() != 0 || len(b.waiting.scenes) != 0 {
+					t.Errorf("room is still taken: %+v", b.waiting.room)
+				}
+			})
+		})
+	}
+}

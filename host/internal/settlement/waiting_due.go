@@ -137,12 +137,17 @@ func (w *Waiting) takeDue() *settlement {
 // takeUp makes a settlement of a copy that does not wait any more. w.mu is held.
 func (w *Waiting) takeUp(p *parcel) *settlement {
 	s := p.takeUp()
+	w.unset(p)
+	w.list(s)
+	return s
+}
+
+// unset lets go of p's scene. w.mu is held.
+func (w *Waiting) unset(p *parcel) {
 	if p.scene.n--; p.scene.n == 0 {
 		delete(w.scenes, p.scene.c)
 		w.room.bytes -= sceneBytes
 	}
-	w.list(s)
-	return s
 }
 
 // leave gives the room of s back, and takes it off the list where it is on it.

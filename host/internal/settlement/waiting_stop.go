@@ -80,25 +80,51 @@ func (w *Waiting) cut(which cutting) {
 	for _, s := range w.open {
 		all = append(all, copied{s, s.wait.life})
 	}
-	kept := w.laid[:0]
+	kept, plain := w.laid[:0], make(map[*Lane]Counters)
 	for _, p := range w.laid {
-		if p.cuttable(which) {
-			w.doomed = append(w.doomed, p)
-		} else {
+		switch {
+		case !p.cuttable(which):
 			kept = append(kept, p)
+		case p.plain():
+			c := plain[p.l]
+			c.Lost++
+			if !p.stray {
+				c.Dropped++
+			}
+			plain[p.l] = c
+			w.unset(p)
+			w.free(p.reserved)
+		default:
+			w.doomed = append(w.doomed, p)
 		}
+	}
+	for l, c := range plain {
+		w.lost[of(l)] += int(c.Lost)
 	}
 	clear(w.laid[len(kept):])
 	w.laid = kept
 	heap.Init(&w.laid)
 	w.laid.shrink()
 	w.mu.Unlock()
+	for l, c := range plain {
+		l.cutWaiting(c)
+	}
 	for _, c := range all {
 		c.s.cut(c.life, which)
 	}
 	for s := w.takeDoomed(); s != nil; s = w.takeDoomed() {
 		s.resume(core.ResultCut)
 	}
+}
+
+// cutWaiting counts waiting copies that were cut and lost.
+func (l *Lane) cutWaiting(c Counters) {
+	l.mu.Lock()
+	l.counts.Waiting -= c.Lost
+	l.counts.Lost += c.Lost
+	l.counts.Dropped += c.Dropped
+	l.mu.Unlock()
+	l.changed()
 }
 
 // takeDoomed takes up one of the copies that are cut; nil = there is none.
