@@ -24,6 +24,9 @@ type batch struct {
 	timer    *time.Timer
 }
 
+// drains reports whether a key's deliveries come next.
+func (b *batch) drains() bool { return b != nil && b.draining != nil && b.draining.first != nil }
+
 // gather makes a batch; false says that the lane is closed.
 func (w *worker) gather() bool {
 	l, b := w.l, w.batch
@@ -36,6 +39,9 @@ func (w *worker) gather() bool {
 			}
 			l.gathering = b
 		}
+		if len(b.items) < l.o.Batch.Max && l.asks(b) {
+			continue
+		}
 		if len(b.items) < l.o.Batch.Max {
 			if f := l.take(b); f != nil {
 				l.start(w.s, f)
@@ -46,7 +52,7 @@ func (w *worker) gather() bool {
 			}
 		}
 		wait := l.batchWait(b)
-		if len(b.items) == 0 || wait <= 0 && !l.shut() {
+		if len(b.items) == 0 || wait <= 0 && !l.barred() {
 			l.gathering, b.draining = nil, nil
 			if len(b.items) == 0 { // all of it was swept out, or was no part of a batch
 				l.freeKeys(b)
@@ -54,6 +60,9 @@ func (w *worker) gather() bool {
 			}
 			for _, k := range b.keys {
 				k.batch = nil
+			}
+			for _, s := range b.items { // that have gathered before the breaker opened
+				l.circuit.probe(s)
 			}
 			l.rouse()
 			l.mu.Unlock()
@@ -68,7 +77,7 @@ func (w *worker) gather() bool {
 // batchWait is how long the batch still waits for more; 0 or less = it does not.
 // l.mu is held.
 func (l *Lane) batchWait(b *batch) time.Duration {
-	if len(b.items) >= l.o.Batch.Max || l.stopping {
+	if len(b.items) >= l.o.Batch.Max || l.stopping || l.circuit.state == CircuitHalfOpen {
 		return 0
 	}
 	if g := l.now; g != nil && (g.ended || g.count >= g.window.Messages || g.bytes >= g.window.Bytes) {
@@ -122,7 +131,7 @@ func (w *worker) open() {
 	if b.items = append(b.items, s); len(b.items) == 1 {
 		b.since = time.Now()
 	}
-	swept := l.sweepGathered(l.fate()) // what has become of it meanwhile
+	swept := l.sweepGathered(l.fate()) // by what has become of it meanwhile
 	l.mu.Unlock()
 	if swept {
 		l.changed()
@@ -145,6 +154,7 @@ func (l *Lane) sweepGathered(end func(*flight) bool) bool {
 		s.f = nil
 		l.working--
 		l.stopRunning(s)
+		l.inconclusive(s)
 	}
 	some := len(left) < len(b.items)
 	clear(b.items[len(left):])

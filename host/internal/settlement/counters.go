@@ -18,6 +18,7 @@ type State struct {
 	Fault      *core.Fault // nil = there is nothing more
 	CaughtUp   bool        // all there is has been delivered
 	Paused     bool        // by Pause, or from the beginning
+	Circuit    CircuitState
 	InWork     uint64
 	Position   string // of the newest delivery received, "" = unknown
 }

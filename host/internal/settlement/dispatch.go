@@ -16,24 +16,34 @@ type dispatch struct {
 	queue []*flight // in the order in which they came; from head on
 	head  int
 	keys  keys
+	naps  []*nap // put off
+
+	doomed []*settlement // were put off and are swept out; l.changed ends them
 
 	workers   int    // that run
 	idle      int    // of them, those that wait for lane.work
 	gathering *batch // at most one gathers at a time; nil = none
 	paused    bool
+	pace      pace
+	circuit   circuit
 }
 
 // backlog is how much has arrived and is not begun.
-func (d *dispatch) backlog() int { return len(d.queue) - d.head + d.keys.waiting }
+func (d *dispatch) backlog() int { return len(d.queue) - d.head + d.keys.waiting + len(d.naps) }
 
 // ready reports whether there may be something to begin: of what is queued, the
 // keys may be busy.
 func (d *dispatch) ready() bool { return d.head < len(d.queue) || d.keys.freed != nil }
 
-// shut reports whether nothing may be begun now. A stop overrides it for what
-// would be lost. l.mu is held.
+// barred reports whether no handler may be called now. A stop overrides it for
+// what would be lost. l.mu is held.
+func (l *Lane) barred() bool {
+	return l.cancelled.Load() || !l.stopping && (l.paused || l.circuit.state == CircuitOpen)
+}
+
+// shut reports whether nothing may be begun now. l.mu is held.
 func (l *Lane) shut() bool {
-	return l.cancelled.Load() || l.paused && !l.stopping
+	return l.barred() || l.pace.waits || l.circuit.probing > 0 && !l.stopping
 }
 
 // rouse has somebody look whether there is something to begin, where there may
@@ -54,9 +64,18 @@ func (l *Lane) rouse() {
 // take takes the next delivery to begin, nil = there is none now. Its key
 // belongs to the caller, or to b. l.mu is held.
 func (l *Lane) take(b *batch) *flight {
-	if l.shut() {
+	if l.shut() || l.o.Pace != nil && l.pace.permits == 0 {
 		return nil
 	}
+	f := l.next(b)
+	if f != nil && l.o.Pace != nil {
+		l.pace.permits--
+	}
+	return f
+}
+
+// next is take without asking whether anything may be begun. l.mu is held.
+func (l *Lane) next(b *batch) *flight {
 	if b != nil && b.draining != nil {
 		if f := b.draining.pop(); f != nil {
 			l.keys.waiting--
@@ -108,22 +127,27 @@ func (l *Lane) start(s *settlement, f *flight) {
 	l.working++
 	s.index = len(l.running)
 	l.running = append(l.running, s)
+	l.circuit.probe(s)
 }
 
 // skip ends a delivery that is not to be begun. l.mu is held.
 func (l *Lane) skip(f *flight) bool {
 	v := f.state()
+	goesBack := l.stopping && v == core.VoidLive && f.letGo() == core.VoidReturns
 	switch {
+	case v != core.VoidReturns && !goesBack && !l.cancelled.Load():
+		return false
+	case f.snoozes > 0:
+		l.doom(f)
+		return true
 	case v == core.VoidReturns:
 		l.counts.add(ResultStale)
-	case l.stopping && v == core.VoidLive && f.letGo() == core.VoidReturns:
+	case goesBack:
 		l.counts.add(ResultReleased)
 		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
-	case l.cancelled.Load():
+	default:
 		l.unhandled(f)
 		return true
-	default:
-		return false
 	}
 	l.recycle(f)
 	return true
@@ -143,7 +167,21 @@ func (l *Lane) unhandled(f *flight) {
 
 // sweep ends what is not begun and is not to be. It reports whether there was
 // anything, which l.changed is to be told. l.mu is held.
-func (l *Lane) sweep() bool { return l.sweepBy(l.fate()) }
+func (l *Lane) sweep() bool {
+	end := l.fate()
+	left := l.queue[:0]
+	for _, f := range l.queue[l.head:] {
+		if !end(f) {
+			left = append(left, f)
+		}
+	}
+	some := len(left) < len(l.queue)-l.head
+	clear(l.queue[len(left):])
+	l.queue, l.head = left, 0
+	some = l.keys.sweep(end) || some
+	some = l.sweepNaps(end) || some
+	return l.sweepGathered(end) || some
+}
 
 // fate is what ends deliveries that are not to be begun.
 func (l *Lane) fate() func(*flight) bool {
@@ -155,23 +193,11 @@ func (l *Lane) fate() func(*flight) bool {
 
 // giveUp ends a delivery of a lane that is closed. l.mu is held.
 func (l *Lane) giveUp(f *flight) bool {
+	if f.snoozes > 0 {
+		l.doom(f)
+		return true
+	}
 	l.counts.add(ResultReleased)
 	l.recycle(f)
 	return true
-}
-
-// sweepBy ends those of what is not begun that end says it has ended. l.mu is
-// held.
-func (l *Lane) sweepBy(end func(*flight) bool) bool {
-	left := l.queue[:0]
-	for _, f := range l.queue[l.head:] {
-		if !end(f) {
-			left = append(left, f)
-		}
-	}
-	some := len(left) < len(l.queue)-l.head
-	clear(l.queue[len(left):])
-	l.queue, l.head = left, 0
-	some = l.keys.sweep(end) || some
-	return l.sweepGathered(end) || some
 }

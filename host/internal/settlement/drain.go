@@ -228,6 +228,8 @@ func (l *Lane) Close(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	all := l.actives()
+	l.o.Waiting.clock.unset(&l.pace.alarm)
+	l.o.Waiting.clock.unset(&l.circuit.alarm)
 	if !l.holdsAt.IsZero() {
 		l.o.Waiting.clock.unset(&l.holds)
 	}

@@ -27,21 +27,27 @@ func (b *bench) tally(o *LaneOptions) {
 		b.ran += n
 	}
 	o.Handle = func(ctx context.Context, d *Delivery) Said {
-		ran(1)
+		if d.Snoozes == 0 {
+			ran(1)
+		}
 		return handle(ctx, d)
 	}
 	if o.Batch != nil {
 		batch := *o.Batch
 		o.Batch.Open = func(ctx context.Context, d *Delivery) (said Said, ok bool) {
 			defer func() {
-				if !ok {
+				if !ok && d.Snoozes == 0 {
 					ran(1)
 				}
 			}()
 			return batch.Open(ctx, d)
 		}
 		o.Batch.Handle = func(ctx context.Context, ds []*Delivery, said []Said) int {
-			ran(len(ds))
+			for _, d := range ds {
+				if d.Snoozes == 0 {
+					ran(1)
+				}
+			}
 			return batch.Handle(ctx, ds, said)
 		}
 	}

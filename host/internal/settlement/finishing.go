@@ -104,6 +104,9 @@ func (s *settlement) finish() bool {
 		l.counts.add(k)
 	}
 	s.part()
+	if s.probe != 0 {
+		l.inconclusive(s)
+	}
 	if l.o.Finished != nil && !s.stray {
 		l.mu.Unlock()
 		s.tell(k, lost)
@@ -250,7 +253,7 @@ func (s *settlement) reset() {
 	w.kind, w.extendAt, w.extendBy = waitNone, time.Time{}, 0
 	w.mu.Unlock()
 	s.f, s.key, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, nil, false, false, false, false, false, false
-	s.decided, s.hush, s.clone = false, false, nil
+	s.decided, s.hush, s.probe, s.clone = false, false, 0, nil
 	s.d, s.said, s.reason, s.row, s.bad, s.failed = Delivery{}, Said{}, nil, "", nil, time.Time{}
 	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil
 	s.out, s.stored, s.reserved = frame.Outgoing{}, "", 0

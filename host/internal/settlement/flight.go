@@ -30,6 +30,8 @@ type flight struct {
 	key     *key    // nil = none
 	behind  *flight // the next one that waits for the key
 	unkeyed error   // LaneOptions.Key failed
+	snoozes int
+	snoozed time.Duration // in all
 
 	// The settlement that left the worker with it; nil before.
 	s    *settlement
@@ -93,6 +95,7 @@ func (l *Lane) recycle(f *flight) {
 	g.settled()
 	f.void.Store(uint32(core.VoidLive))
 	f.gen, f.s, f.scope, f.unkeyed = nil, nil, "", nil
+	f.snoozes, f.snoozed = 0, 0
 	f.wanted, f.extends, f.prolong = false, 0, 0
 	l.free = append(l.free, f)
 }

@@ -199,7 +199,8 @@ func (l *Lane) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := State{
-		Since: l.turned, Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp, Paused: l.paused,
+		Since: l.turned, Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp,
+		Paused: l.paused, Circuit: l.circuit.state,
 		InWork: l.counts.inWork(), Position: string(l.position),
 	}
 	if l.now != nil {
@@ -247,7 +248,13 @@ func (l *Lane) changed() {
 		close(l.bell)
 		l.bell = nil
 	}
+	doomed := l.doomed
+	l.doomed = nil
 	l.mu.Unlock()
+	for _, s := range doomed {
+		s.open()
+		s.finish()
+	}
 	if l.o.Changed != nil {
 		l.o.Changed()
 	}

@@ -39,7 +39,7 @@ func (l *Lane) regrant() {
 
 // creditNow is the window that the plugin is to have now. l.mu is held.
 func (g *generation) creditNow() frame.Credit {
-	if g.l.paused {
+	if g.l.paused || g.l.circuit.state == CircuitOpen {
 		return frame.Credit{}
 	}
 	return g.window

@@ -39,6 +39,9 @@ type storm struct {
 	workers  int
 	keys     bool
 	batch    int // 0 = none
+	snoozes  bool
+	circuit  bool
+	pace     bool
 	unique   int
 	sends    int // publishes of a handler that acks
 }
@@ -64,6 +67,9 @@ func TestEveryDeliveryEndsOnce(t *testing.T) {
 			keys:     rapid.Bool().Draw(rt, "keys"),
 			batch:    rapid.SampledFrom([]int{0, 0, 1, 5, 2000}).Draw(rt, "batch"),
 			sends:    rapid.IntRange(0, 3).Draw(rt, "sends"),
+			snoozes:  rapid.Bool().Draw(rt, "snoozes"),
+			circuit:  rapid.Bool().Draw(rt, "circuit"),
+			pace:     rapid.Bool().Draw(rt, "pace"),
 			seed:     rapid.Uint64().Draw(rt, "seed"),
 		}
 		var problem string
@@ -100,7 +106,17 @@ func (s storm) run(t *testing.T) string {
 	b := newBench(t, rows.Kinds()[s.kind], nil, func(x *setup) {
 		x.o.Handle = func(_ context.Context, d2 *Delivery) Said {
 			time.Sleep(time.Duration(d.n(20)) * time.Millisecond)
+			if s.snoozes && d.n(6) == 0 {
+				return Said{Outcome: later(time.Duration(d.n(3)) * time.Second), Snooze: true}
+			}
 			return saying(d2, sends)
+		}
+		x.o.SnoozeLimit, x.o.SnoozeTotal = 20, time.Minute
+		if s.circuit {
+			x.o.Circuit = &Circuit{Share: 0.7, Of: 6, Pause: 100 * time.Millisecond, Longest: time.Second, Probes: 2}
+		}
+		if s.pace {
+			x.o.Pace = func(time.Time) time.Duration { return max(0, time.Duration(d.n(20)-15)*time.Millisecond) }
 		}
 		x.o.Policy = s.policy
 		x.o.Workers = s.workers

@@ -26,6 +26,7 @@ type settlement struct {
 
 	handling bool    // its handler runs
 	hush     bool    // its panic is told by another one of its batch
+	probe    uint64  // the epoch of the circuit breaker that it is a probe of; 0 = none
 	decided  bool    // it has a plan
 	clone    *cloned // of the delivery, for Finished
 
@@ -111,6 +112,9 @@ func (s *settlement) unsay() {
 
 // goOn goes on with what the handler has said, as begin.
 func (s *settlement) goOn() bool {
+	if s.said.Snooze && s.snooze() {
+		return false
+	}
 	if len(s.said.Publishes) > 0 {
 		s.send()
 		return true
@@ -141,6 +145,7 @@ func (s *settlement) open() {
 		Received:    f.received,
 		Undecodable: foreignFault(item.Undecodable),
 		Unkeyed:     f.unkeyed,
+		Snoozes:     f.snoozes,
 	}
 	if item.PublishedAt != 0 {
 		s.d.Published = time.Unix(0, item.PublishedAt)
@@ -162,6 +167,7 @@ func (s *settlement) open() {
 // reports whether s is the worker's again, with the plan carried out.
 func (s *settlement) decide() bool {
 	l, f, c := s.l, s.f, &s.c
+	s.judged()
 	c.Outcome = s.said.Outcome
 	c.Void = f.state()
 	if c.Outcome.Kind != core.OutcomeAck {

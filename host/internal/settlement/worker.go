@@ -74,6 +74,9 @@ func (w *worker) next() bool {
 		w.key = nil
 	}
 	for !l.closed {
+		if l.asks(nil) {
+			continue
+		}
 		if f := l.take(nil); f != nil {
 			l.start(w.s, f)
 			w.key = w.s.key
