@@ -54,9 +54,10 @@ type queue struct {
 	ended    bool           // nothing comes any more
 	fault    error          // ends the next Receive
 	strange  []pluginapi.Report
-	received int  // deliveries
-	readers  int  // subscriptions so far
-	replays  bool // an empty queue is caught up
+	received int         // deliveries
+	readers  int         // subscriptions so far
+	replays  bool        // an empty queue is caught up
+	subs     []*queueSub // that are open
 	wake     chan struct{}
 }
 
@@ -117,6 +118,11 @@ func (q *queues) put(name string, payloads ...string) {
 func (q *queues) take(m core.Message, carry []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.add(m, carry)
+}
+
+// add is take; q.mu is held.
+func (q *queues) add(m core.Message, carry []byte) {
 	m = core.Message{
 		Name: strings.Clone(m.Name), Payload: slices.Clone(m.Payload),
 		Headers: slices.Clone(m.Headers),
@@ -290,6 +296,7 @@ func (c *queueConn) Subscribe(ctx context.Context, r pluginapi.Registration) (pl
 	defer c.q.mu.Unlock()
 	c.q.queue(r.Name).readers++
 	s := &queueSub{q: c.q, name: r.Name, x: c.q.queue(r.Name), mine: make(map[*item]bool)}
+	s.x.subs = append(s.x.subs, s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.subs = append(c.subs, s)
@@ -304,8 +311,10 @@ func (c *queueConn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done f
 				continue
 			}
 		}
-		c.q.take(m.Message, m.Carry)
-		done(i, pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed})
+		confirm := func() { done(i, pluginapi.Receipt{Status: pluginapi.ReceiptConfirmed}) }
+		if !c.q.publish(m.Message, m.Carry, confirm) {
+			confirm()
+		}
 	}
 }
 
@@ -317,6 +326,7 @@ func (c *queueConn) Close(context.Context) ([]byte, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, s := range c.subs {
+			s.x.subs = slices.DeleteFunc(s.x.subs, func(o *queueSub) bool { return o == s })
 			for i := range s.mine {
 				delete(s.x.out, i)
 				s.x.ready = append([]*item{i}, s.x.ready...)
@@ -343,6 +353,7 @@ type queueSub struct {
 	x      *queue
 	mine   map[*item]bool
 	caught bool
+	receipts
 }
 
 func (s *queueSub) Profiles() []core.Capabilities {
@@ -353,6 +364,7 @@ func (s *queueSub) Profiles() []core.Capabilities {
 }
 
 func (s *queueSub) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.Batch, error) {
+	s.passedOn(room)
 	for {
 		s.q.mu.Lock()
 		n := min(room.Messages, len(s.x.ready))
@@ -362,6 +374,7 @@ func (s *queueSub) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.
 			return b, nil
 		}
 		if n > 0 {
+			s.takeReceipts()
 			var b pluginapi.Batch
 			for _, i := range s.x.ready[:n] {
 				i.count++
@@ -443,7 +456,10 @@ func (s *queueSub) settle(v pluginapi.Verdict) pluginapi.Result {
 	return pluginapi.Result{Status: pluginapi.ResultDone}
 }
 
-func (s *queueSub) Close(context.Context) error { return nil }
+func (s *queueSub) Close(context.Context) error {
+	s.StopIntake()
+	return nil
+}
 
 // errBroken is what a broken fake says.
 var errBroken = errors.New("broken on purpose")
