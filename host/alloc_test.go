@@ -38,7 +38,7 @@ func TestRawHandlersDoNotAllocate(t *testing.T) {
 // plain is a runner without rules.
 func plain[T any](f Handler[T]) *runner[T] {
 	rules, _ := resolve(nil, nil)
-	e := &Endpoint{name: "in"}
+	e := &Endpoint{name: "in", host: new(Host)}
 	return &runner[T]{calls: calls{rules: &rules, from: &Subscription{endpoint: e, name: "orders"}}, handler: f}
 }
 
