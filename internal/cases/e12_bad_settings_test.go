@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -99,7 +100,25 @@ func TestE12BadSettings(t *testing.T) {
 		"circuit pause above the longest": {
 			rules(handle, host.CircuitBreaker(host.Circuit{Pause: time.Minute, Longest: time.Second})), []string{"orders: CircuitBreaker"},
 		},
-		"circuit probes -1": {rules(handle, host.CircuitBreaker(host.Circuit{Probes: -1})), []string{"orders: CircuitBreaker"}},
+		"circuit probes -1":      {rules(handle, host.CircuitBreaker(host.Circuit{Probes: -1})), []string{"orders: CircuitBreaker"}},
+		"elapsed 0":              {rules(handle, host.MaxElapsed(0)), []string{"orders: MaxElapsed"}},
+		"elapsed -5s":            {rules(handle, host.MaxElapsed(-5*time.Second)), []string{"orders: MaxElapsed"}},
+		"snoozes -1":             {rules(handle, host.SnoozeLimit(-1, time.Second)), []string{"orders: SnoozeLimit"}},
+		"snoozed for 0s":         {rules(handle, host.SnoozeLimit(1, 0)), []string{"orders: SnoozeLimit"}},
+		"errors that match none": {rules(handle, host.OnError(host.ErrorMatch{}, host.AsDrop)), []string{"orders: OnError"}},
+		"no errors named":        {rules(handle, host.OnError(host.Is(), host.AsDrop)), []string{"orders: OnError"}},
+		"every error by type":    {rules(handle, host.OnError(host.As[error](), host.AsDrop)), []string{"orders: OnError"}},
+		"unknown reaction to an error": {
+			rules(handle, host.OnError(host.Is(io.EOF), -1000)), []string{"orders: OnError"},
+		},
+		"one error twice": {
+			rules(handle, host.OnError(host.Is(io.EOF), host.AsDrop), host.OnError(host.Is(io.EOF), host.AsAck)),
+			[]string{"orders: OnError"},
+		},
+		"odd defaults of an endpoint": {func(in *host.Endpoint) {
+			in.Defaults(host.Workers(0))
+			host.Handle(in.Subscription("orders"), handle)
+		}, []string{": Workers"}},
 		"jitter -0.1": {
 			rules(handle, host.Backoff(host.Constant(time.Second).Jitter(-0.1))), []string{"orders: Backoff"},
 		},
@@ -223,6 +242,11 @@ func TestE12BadServiceFiles(t *testing.T) {
 		"unknown policy":                  {head + "    on_undecodable: retry_for_ever\n", ":7:", "on_undecodable"},
 		"unknown field":                   {head + "    on_failure: retry\n", ":7:", "on_failure"},
 		"workers 0":                       {head + "    workers: 0\n", ":7:", "workers"},
+		"keys of no header":               {head + "    by_key: \"\"\n", ":7:", "by_key"},
+		"rate 0":                          {head + "    rate_limit: {per_second: 0}\n", ":7:", "rate_limit.per_second"},
+		"circuit share 2":                 {head + "    circuit_breaker: {share: 2}\n", ":7:", "circuit_breaker.share"},
+		"elapsed 0":                       {head + "    max_elapsed: 0s\n", ":7:", "max_elapsed"},
+		"default of -1":                   {head + "defaults:\n  workers: -1\n", ":8:", "defaults.workers"},
 		"dead letter is the source":       {head + "    max_attempts: 2\n    dead_letter: {to: mem, name: orders}\n", ":8:", "dead_letter"},
 		"empty dead letter":               {head + "    dead_letter: {to: mem, name: \"\"}\n", ":7:", "dead_letter.name"},
 		"empty name":                      {strings.Replace(head, "name: orders", `name: ""`, 1), ":5:", "name"},

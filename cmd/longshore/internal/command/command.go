@@ -32,6 +32,7 @@ import (
 // any other is a retry.
 const (
 	StatusDrop       = 65 // EX_DATAERR
+	StatusSnooze     = 69 // EX_UNAVAILABLE
 	StatusDeadLetter = 70 // EX_SOFTWARE
 	StatusRetry      = 75 // EX_TEMPFAIL
 )

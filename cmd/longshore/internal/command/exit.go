@@ -37,6 +37,19 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("command %s: %s", e.Command, how)
 }
 
+// Status is an exit status as an error, which the *ExitError of a command that
+// ended so is by errors.Is.
+type Status int
+
+// Error names the status.
+func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// Is reports whether target is the Status with which the command ended by itself.
+func (e *ExitError) Is(target error) bool {
+	s, ok := target.(Status)
+	return ok && e.Timeout == 0 && e.Signal == 0 && e.Status == int(s)
+}
+
 // exitError describes the end of a command that did not succeed.
 func (c *Command) exitError(state *os.ProcessState, timedOut bool, stderr *output, err error) error {
 	if state == nil {

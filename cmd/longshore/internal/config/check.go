@@ -12,13 +12,18 @@ import (
 type checker struct {
 	file     *File
 	problems []Problem
+	told     map[string]bool // paths of defaults that are wrong for several subscriptions
 }
 
 // check returns what is wrong between the fields of f. Fields that could not
 // be decoded are zero; nothing is said of them twice.
 func check(f *File) []Problem {
-	c := &checker{file: f}
+	c := &checker{file: f, told: map[string]bool{}}
 	c.endpoints()
+	c.defaults("defaults", f.Defaults)
+	for _, name := range slices.Sorted(maps.Keys(f.Endpoints)) {
+		c.defaults("endpoints."+name+".defaults", f.Endpoints[name].Defaults)
+	}
 	for i, s := range f.Subscriptions {
 		if s != nil {
 			c.subscription(fmt.Sprintf("subscriptions[%d]", i), s)
@@ -65,12 +70,7 @@ func (c *checker) subscription(path string, s *Subscription) {
 	if s.RetryTo != nil {
 		c.endpoint(path+".retry_to.to", s.RetryTo.To)
 	}
-	if s.DeadLetter != nil {
-		c.endpoint(path+".dead_letter.to", s.DeadLetter.To)
-	}
-	if s.Backoff != nil && s.Backoff.First > 0 && s.Backoff.Max > 0 && s.Backoff.Max < s.Backoff.First {
-		c.fail(path+".backoff.max", "write at least "+s.Backoff.First.String(), "is shorter than first")
-	}
+	c.policy(path, &s.Policy)
 	c.exec(path, s)
 }
 
@@ -82,6 +82,7 @@ func (c *checker) exec(path string, s *Subscription) {
 	if s.Exec.TrimNewline && s.Forward == nil && !c.has(path+".forward") {
 		c.fail(path+".exec.trim_newline", "add forward, or remove it", "the command's output is not a new payload here")
 	}
+	c.snoozes(path, s)
 }
 
 // endpoint checks a reference to an endpoint.
@@ -101,4 +102,4 @@ func (c *checker) endpoint(path, name string) {
 }
 
 // has reports whether the file holds the path, right or wrong.
-func (c *checker) has(path string) bool { _, ok := c.file.positions[path]; return ok }
+func (c *checker) has(path string) bool { return c.file.Has(path) }

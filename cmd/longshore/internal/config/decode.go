@@ -81,6 +81,9 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value, f field) {
 		d.depth-- // the same node once more
 		d.value(n, path, v.Elem(), f)
 		d.depth++
+		if f.typ.Kind() == reflect.Struct && n.Kind != yaml.MappingNode {
+			v.SetZero() // it is told what it is; nothing more is to be said of its fields
+		}
 	case f.typ.Kind() == reflect.Struct:
 		d.structure(n, path, v)
 	case f.typ.Kind() == reflect.Map:
@@ -128,7 +131,7 @@ func (d *decoder) structure(n *yaml.Node, path string, v reflect.Value) {
 		for _, f := range fields {
 			if f.name == key.Value {
 				given[f.name] = true
-				d.value(value, at, v.Field(f.index), f)
+				d.value(value, at, v.FieldByIndex(f.index), f)
 				return
 			}
 		}
@@ -148,10 +151,14 @@ func (d *decoder) structure(n *yaml.Node, path string, v reflect.Value) {
 	}
 }
 
-// named decodes a mapping from names to structs.
+// named decodes a mapping from names to structs or texts.
 func (d *decoder) named(n *yaml.Node, path string, v reflect.Value, f field) {
 	v.Set(reflect.MakeMap(f.typ))
-	d.pairs(n, path, "write name: {...} for each", func(key, value *yaml.Node, at string) {
+	each := "write name: {...} for each"
+	if f.typ.Elem().Kind() == reflect.String {
+		each = "write name: value for each"
+	}
+	d.pairs(n, path, each, func(key, value *yaml.Node, at string) {
 		if !regexp.MustCompile(f.like).MatchString(key.Value) {
 			d.fail(key, at, "use "+f.as, "the name %q cannot be used", key.Value)
 			return

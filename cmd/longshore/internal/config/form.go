@@ -10,7 +10,8 @@
 //	required  "true": must be given
 //	env       "true": references such as ${env:NAME} are replaced in its texts
 //	enum      comma-separated texts, one of which it must be
-//	min       the least value of a number or duration
+//	min, max  the least value of a number or duration, and the most of a number
+//	without   what holds where a whole number is left out; none by default
 //	like, as  a pattern for the text, the texts of the list or the keys of the
 //	          map, and how to say it
 //
@@ -26,6 +27,7 @@ import (
 // File is one service: its endpoints and what is done with what they deliver.
 type File struct {
 	Endpoints     map[string]*Endpoint `json:"endpoints" required:"true" doc:"The attached transports by the name that the rest of the file uses; each runs as a plugin process of its own." like:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" as:"letters, digits, - and _, at most 64"`
+	Defaults      *Defaults            `json:"defaults" doc:"What holds for all subscriptions where neither they nor their endpoint's defaults say anything."`
 	Subscriptions []*Subscription      `json:"subscriptions" required:"true" doc:"What is read, and what is done with each message."`
 
 	name      string
@@ -41,6 +43,7 @@ type Endpoint struct {
 	Stdio     bool           `json:"stdio" doc:"The transport reads this process's standard input and writes its standard output. One endpoint at most."`
 	Optional  bool           `json:"optional" doc:"The service goes on without this endpoint when its plugin keeps crashing, and tries it once a minute."`
 	Settings  map[string]any `json:"settings" env:"true" doc:"The transport's own settings; longshore plugin describe NAME lists them."`
+	Defaults  *Defaults      `json:"defaults" doc:"What holds for its subscriptions where they say nothing; before the defaults of the file."`
 }
 
 // Subscription is one thing to read and what is done with it.
@@ -52,13 +55,11 @@ type Subscription struct {
 	Forward *Destination `json:"forward" doc:"Publish each message here; beside exec: publish the command's standard output."`
 	Exec    *Exec        `json:"exec" doc:"Run a command for each message."`
 
-	MaxAttempts int32        `json:"max_attempts" doc:"Deliveries of one message, the first included, until it goes to the dead letter or is given up." min:"1"`
-	RetryTo     *Destination `json:"retry_to" doc:"Where copies go that are tried again; needed where the source has no address of its own."`
-	DeadLetter  *DeadLetter  `json:"dead_letter" doc:"Where messages go that are given up."`
-	Backoff     *Backoff     `json:"backoff" doc:"Wait before each further attempt."`
-	Floor       *Duration    `json:"floor" doc:"The longest wait that grows before a message which nothing caps is delivered again; 0s: none." min:"0s"`
+	RetryTo *Destination `json:"retry_to" doc:"Where copies go that are tried again; needed where the source has no address of its own."`
 
-	OnUndecodable string `json:"on_undecodable" doc:"What is done with a message that the transport could not read." enum:"drop,retry,dead_letter,ack,fail_fast"`
+	Policy
+	NoDefaults bool `json:"no_defaults" doc:"Nothing of any defaults applies here."`
+	Paused     bool `json:"paused" doc:"Everything is checked and opened, but nothing is read."`
 }
 
 // Destination is a name on an endpoint.
@@ -74,18 +75,13 @@ type DeadLetter struct {
 	Causes bool   `json:"causes" doc:"Say in x-longshore-* headers why it was given up, also where headers become part of the payload."`
 }
 
-// Backoff is the wait before further attempts: first, doubled each time, at
-// most max.
-type Backoff struct {
-	First Duration `json:"first" required:"true" doc:"The wait before the second attempt." min:"1ms"`
-	Max   Duration `json:"max" required:"true" doc:"The longest wait." min:"1ms"`
-}
-
 // Exec is a command that is run for each message.
 type Exec struct {
 	Command     []string `json:"command" required:"true" doc:"The program and its arguments; no shell is involved."`
 	Timeout     Duration `json:"timeout" doc:"When the command and what it started are ended and the message is tried again; 30s unless said otherwise." min:"1ms"`
 	TrimNewline bool     `json:"trim_newline" doc:"Leave one line end at the end of the command's output out of the new payload; only beside forward."`
+
+	OnExit map[string]string `json:"on_exit" doc:"What exit statuses mean, in place of what they mean otherwise." like:"^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$" as:"an exit status from 1 to 255" enum:"retry,drop,dead_letter,give_up,snooze,fail_fast"`
 }
 
 // DefaultExecTimeout is how long a command may run unless the form says
@@ -112,6 +108,9 @@ func (f *File) At(path string) Position {
 	}
 	return Position{Line: 1, Column: 1}
 }
+
+// Has reports whether the file holds a field path.
+func (f *File) Has(path string) bool { _, ok := f.positions[path]; return ok }
 
 // parent cuts the last step off a field path.
 func parent(path string) string {

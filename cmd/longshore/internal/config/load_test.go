@@ -61,7 +61,7 @@ func TestEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	floor := Duration(0)
+	floor, none := Duration(0), 0.0
 	want := &File{
 		Endpoints: map[string]*Endpoint{
 			"in": {
@@ -83,20 +83,37 @@ func TestEverything(t *testing.T) {
 					"nested":  map[string]any{"list": []any{int64(1), "two", map[string]any{"three": int64(3)}}},
 				},
 			},
-			"away": {Transport: "file"},
+			"away": {Transport: "file", Defaults: &Defaults{Policy: Policy{
+				Backoff:        &Backoff{Kind: "constant", First: Duration(time.Second), Jitter: &none},
+				CircuitBreaker: &CircuitBreaker{},
+			}}},
+		},
+		Defaults: &Defaults{
+			Policy: Policy{Backoff: &Backoff{Delays: []Duration{0, Duration(time.Second), Duration(time.Minute)}}, Workers: 2},
+			Exec:   &ExecDefaults{Timeout: Duration(10 * time.Second), OnExit: map[string]string{"2": "dead_letter"}},
 		},
 		Subscriptions: []*Subscription{
 			{
 				From: "in", Name: "orders",
-				Options:       map[string]any{"from_start": true},
-				Exec:          &Exec{Command: []string{"jq", "-c", "."}, Timeout: Duration(90 * time.Second), TrimNewline: true},
-				Forward:       &Destination{To: "in", Name: "checked"},
-				MaxAttempts:   3,
-				RetryTo:       &Destination{To: "in", Name: "orders"},
-				DeadLetter:    &DeadLetter{To: "away", Name: "dead", Causes: true},
-				Backoff:       &Backoff{First: Duration(100 * time.Millisecond), Max: Duration(5 * time.Second)},
-				Floor:         &floor,
-				OnUndecodable: "dead_letter",
+				Options: map[string]any{"from_start": true},
+				Exec:    &Exec{Command: []string{"jq", "-c", "."}, Timeout: Duration(90 * time.Second), TrimNewline: true, OnExit: map[string]string{"1": "drop", "69": "snooze", "255": "give_up"}},
+				Forward: &Destination{To: "in", Name: "checked"},
+				RetryTo: &Destination{To: "in", Name: "orders"},
+				Policy: Policy{
+					MaxAttempts:    3,
+					MaxElapsed:     Duration(time.Hour),
+					DeadLetter:     &DeadLetter{To: "away", Name: "dead", Causes: true},
+					Backoff:        &Backoff{First: Duration(100 * time.Millisecond), Max: Duration(5 * time.Second)},
+					Floor:          &floor,
+					Snooze:         &Snooze{Delay: Duration(30 * time.Second), Limit: 5, Total: Duration(10 * time.Minute)},
+					Workers:        4,
+					ByKey:          "partition-key",
+					Window:         &Window{Messages: 256, Bytes: 1 << 40},
+					RateLimit:      &RateLimit{PerSecond: 0.5, Burst: 3},
+					CircuitBreaker: &CircuitBreaker{Share: 0.25, Of: 40, Pause: Duration(time.Second), Longest: Duration(time.Minute), Probes: 2},
+					OnUndecodable:  "dead_letter",
+				},
+				NoDefaults: true, Paused: true,
 			},
 			{
 				From: "in", Name: "returns",
@@ -123,9 +140,9 @@ func TestPositions(t *testing.T) {
 		{"endpoints.in", Position{2, 3}},
 		{"endpoints.in.settings.nested.list[2].three", Position{19, 32}},
 		{"endpoints.in.settings.unknown.deeper", Position{9, 5}},
-		{"subscriptions[0].retry_to.name", Position{30, 24}},
-		{"subscriptions[1]", Position{35, 5}},
-		{"subscriptions[7].name", Position{23, 1}},
+		{"subscriptions[0].retry_to.name", Position{37, 24}},
+		{"subscriptions[1]", Position{51, 5}},
+		{"subscriptions[7].name", Position{30, 1}},
 	} {
 		t.Run(tt.path, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, f.At(tt.path)); diff != "" {

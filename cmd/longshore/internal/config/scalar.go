@@ -23,8 +23,10 @@ func (d *decoder) scalar(n *yaml.Node, path string, v reflect.Value, f field) {
 			return
 		}
 		v.SetBool(n.Value[0] == 't' || n.Value[0] == 'T')
-	case reflect.Int32:
+	case reflect.Int32, reflect.Int64:
 		d.number(n, path, v, f)
+	case reflect.Float64:
+		d.fraction(n, path, v, f)
 	default:
 		d.text(n, path, v, f)
 	}
@@ -32,21 +34,47 @@ func (d *decoder) scalar(n *yaml.Node, path string, v reflect.Value, f field) {
 
 // number decodes a whole number.
 func (d *decoder) number(n *yaml.Node, path string, v reflect.Value, f field) {
-	least, _ := strconv.ParseInt(f.min, 10, 32)
-	fix := fmt.Sprintf("write a whole number from %d to %d", least, math.MaxInt32)
+	least, most := f.whole()
+	fix := fmt.Sprintf("write a whole number from %d to %d", least, most)
+	if most == math.MaxInt64 {
+		fix = fmt.Sprintf("write a whole number from %d on", least)
+	}
 	if !f.required {
-		fix += ", or leave it out for none"
+		fix += ", or leave it out for " + f.without()
 	}
 	var got int64
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
 		d.fail(n, path, fix, "is %s", kindOf(n))
 		return
 	}
-	if err := n.Decode(&got); err != nil || got < least || got > math.MaxInt32 {
+	if err := n.Decode(&got); err != nil || got < least || got > most {
 		d.fail(n, path, fix, "is %s", kindOf(n))
 		return
 	}
 	v.SetInt(got)
+}
+
+// fraction decodes a number that need not be whole.
+func (d *decoder) fraction(n *yaml.Node, path string, v reflect.Value, f field) {
+	fix := "write a number from " + f.min + " on"
+	if f.max != "" {
+		fix = "write a number from " + f.min + " to " + f.max
+	}
+	var got float64
+	if n.Kind != yaml.ScalarNode || (n.ShortTag() != "!!int" && n.ShortTag() != "!!float") {
+		d.fail(n, path, fix, "is %s", kindOf(n))
+		return
+	}
+	least, _ := strconv.ParseFloat(f.min, 64)
+	most, err := strconv.ParseFloat(f.max, 64)
+	if err != nil {
+		most = math.MaxFloat64
+	}
+	if err := n.Decode(&got); err != nil || !(got >= least && got <= most) { // nor is NaN
+		d.fail(n, path, fix, "is %s", kindOf(n))
+		return
+	}
+	v.SetFloat(got)
 }
 
 // duration decodes a duration written as text.
@@ -72,7 +100,10 @@ func (d *decoder) duration(n *yaml.Node, path string, v reflect.Value, f field) 
 func (d *decoder) text(n *yaml.Node, path string, v reflect.Value, f field) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		fix := "write a text"
-		if n.Kind == yaml.ScalarNode {
+		switch {
+		case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && f.as != "":
+			fix = "use " + f.as
+		case n.Kind == yaml.ScalarNode:
 			fix = "put it into quotes"
 		}
 		d.fail(n, path, fix, "is %s, not a text", kindOf(n))

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
-	"strconv"
 )
 
 //go:generate go test . -run ^TestSchemaIsFresh$ -update
@@ -86,9 +85,19 @@ func schemaOf(f field) map[string]any {
 		return s
 	case f.typ.Kind() == reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case f.typ.Kind() == reflect.Int32:
-		least, _ := strconv.Atoi(f.min)
-		return map[string]any{"type": "integer", "minimum": least, "maximum": math.MaxInt32}
+	case f.typ.Kind() == reflect.Int32, f.typ.Kind() == reflect.Int64:
+		least, most := f.whole()
+		s := map[string]any{"type": "integer", "minimum": least}
+		if most < math.MaxInt64 {
+			s["maximum"] = most
+		}
+		return s
+	case f.typ.Kind() == reflect.Float64:
+		s := map[string]any{"type": "number", "minimum": json.Number(f.min)}
+		if f.max != "" {
+			s["maximum"] = json.Number(f.max)
+		}
+		return s
 	}
 	s := map[string]any{"type": "string"}
 	if len(f.enum) > 0 {

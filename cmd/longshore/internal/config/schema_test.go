@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,11 +59,33 @@ func TestServiceFilesFitTheSchema(t *testing.T) {
 			if err := yaml.Unmarshal(text, &v); err != nil {
 				t.Fatal(err)
 			}
-			if err := schema.Validate(v); err != nil {
+			if err := schema.Validate(asJSON(v)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+// asJSON returns what YAML has decoded with texts as keys, which is how editors
+// read a number there.
+func asJSON(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = asJSON(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = asJSON(v[k])
+		}
+	case map[any]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[fmt.Sprint(k)] = asJSON(e)
+		}
+		return out
+	}
+	return v
 }
 
 // serviceFiles lists the service files of testdata, examples and documentation.
@@ -108,7 +131,7 @@ func TestSchemaRefusesBadFiles(t *testing.T) {
 			if err := yaml.Unmarshal(text, &v); err != nil {
 				return // refused before any schema
 			}
-			if err := schema.Validate(v); err == nil {
+			if err := schema.Validate(asJSON(v)); err == nil {
 				t.Errorf("the schema takes %s, which the loader refuses", path)
 			}
 		})

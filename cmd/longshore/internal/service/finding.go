@@ -49,6 +49,16 @@ func inForm(text string) string {
 		"Backoff", "backoff",
 		"Floor(0)", "floor: 0s",
 		"Floor", "floor",
+		"MaxElapsed", "max_elapsed",
+		"SnoozeLimit", "snooze",
+		"Workers", "workers",
+		"ByKeyFunc", "by_key",
+		"ByKey", "by_key",
+		"RateLimit", "rate_limit",
+		"CircuitBreaker", "circuit_breaker",
+		"NoDefaults", "no_defaults",
+		"Window", "window",
+		"OnError", "exec.on_exit",
 		"set Plugin.Stdio", "set stdio: true",
 		"Plugin.Stdio", "stdio",
 	).Replace(text)
@@ -76,19 +86,37 @@ func Tables(tables []core.Table) []core.Table {
 	return out
 }
 
-// path returns the field path of what a finding is about.
+// path returns the field path of what a finding is about: the subscription's own
+// field, or that of the defaults that it has it from.
 func path(f *config.File, fd host.Finding) string {
+	defaults := []string{"defaults"}
 	base := ""
 	if fd.Endpoint != "" {
 		base = "endpoints." + fd.Endpoint
+		defaults = []string{base + ".defaults", "defaults"}
 	}
 	for i, s := range f.Subscriptions {
 		if s.From == fd.Endpoint && s.Name == fd.Subscription {
 			base = fmt.Sprintf("subscriptions[%d]", i) // of two alike the second one is too many
 		}
 	}
-	if base == "" || fd.Option == "" {
+	if fd.Option == "" {
 		return base
 	}
-	return base + "." + fd.Option
+	own := strings.TrimPrefix(base+"."+fd.Option, ".")
+	for _, at := range append([]string{own}, joined(defaults, fd.Option)...) {
+		if f.Has(at) {
+			return at
+		}
+	}
+	return own
+}
+
+// joined appends a field to each path.
+func joined(paths []string, field string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = p + "." + field
+	}
+	return out
 }

@@ -92,6 +92,36 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// What a subscription has from defaults is told where it stands.
+func TestDescribeDefaults(t *testing.T) {
+	f := load(t, `endpoints:
+  in:
+    transport: pipe
+    defaults: {workers: 3}
+defaults: {workers: 2, max_attempts: 3}
+subscriptions:
+  - {from: in, name: orders, exec: {command: [cat]}, max_elapsed: 1m}
+`)
+	for _, tt := range []struct {
+		name string
+		in   host.Finding
+		want string
+	}{
+		{"own", host.Finding{Endpoint: "in", Subscription: "orders", Option: "MaxElapsed"}, "service.yaml:7:54: subscription orders of endpoint in: max_elapsed"},
+		{"endpoint's", host.Finding{Endpoint: "in", Subscription: "orders", Option: "Workers"}, "service.yaml:4:16: subscription orders of endpoint in: workers"},
+		{"file's", host.Finding{Endpoint: "in", Subscription: "orders", Option: "MaxAttempts"}, "service.yaml:5:24: subscription orders of endpoint in: max_attempts"},
+		{"nobody's", host.Finding{Endpoint: "in", Subscription: "orders", Option: "RetryTo"}, "service.yaml:7:5: subscription orders of endpoint in: retry_to"},
+		{"of the endpoint by itself", host.Finding{Endpoint: "in", Option: "Workers"}, "service.yaml:4:16: endpoint in: workers"},
+		{"of the file by itself", host.Finding{Option: "Workers"}, "service.yaml:5:12: host: workers"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, Describe(f, tt.in)); diff != "" {
+				t.Errorf("description (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // What a host logs at start is told in the words of the file too; all else stays
 // as it is.
 func TestLoggedFindings(t *testing.T) {
