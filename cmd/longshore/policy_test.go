@@ -75,6 +75,24 @@ subscriptions:
 	}
 }
 
+// A command that is put off runs again without an attempt being counted, as
+// often as the limit says; after that attempts are.
+func TestSnoozedCommands(t *testing.T) {
+	for _, tt := range []struct {
+		name, limit string
+		want        string // the attempt of the run that goes well
+	}{{"within the limit", "", "1"}, {"beyond the limit", ", limit: 1", "2"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			script := fmt.Sprintf(`echo x >> %[1]s/runs; [ "$(wc -l < %[1]s/runs)" -gt 2 ] || exit 69; echo "$LONGSHORE_ATTEMPT"`, dir)
+			r := run(t, service(t, executing(script, "    max_attempts: 3\n    snooze: {delay: 50ms"+tt.limit+"}\n")), "[orders] x\n")
+			if r.status != 0 || !holds(keyed(t, r.out)["done"], tt.want) {
+				t.Errorf("got status %d and %q, want attempt %s:\n%s", r.status, r.out, tt.want, r.err)
+			}
+		})
+	}
+}
+
 // Time is a bound on attempts as their number is.
 func TestElapsedTime(t *testing.T) {
 	r := run(t, service(t, executing("exit 1", "    max_elapsed: 300ms\n    backoff: {kind: constant, first: 100ms, jitter: 0}\n")), "[orders] x\n")
@@ -137,17 +155,32 @@ func enveloped(name, value, payload string) string {
 	return "rs1:" + base64.StdEncoding.EncodeToString(append(b, header+payload+"\n"...))
 }
 
-// Rules about when messages are begun are taken as they stand in the file.
+// A rate holds messages up, and a window and a breaker lose none.
 func TestPacedAndGuarded(t *testing.T) {
-	more := "    rate_limit: {per_second: 1000, burst: 5}\n    circuit_breaker: {share: 0.5, of: 4, pause: 50ms, longest: 100ms, probes: 2}\n    window: {messages: 8, bytes: 4096}\n"
+	more := "    rate_limit: {per_second: 40, burst: 5}\n    circuit_breaker: {share: 0.5, of: 4, pause: 50ms, longest: 100ms, probes: 2}\n    window: {messages: 8, bytes: 4096}\n"
 	script := `read -r x; case $x in bad*) [ "$LONGSHORE_ATTEMPT" -gt 1 ] || exit 1 ;; esac; echo "$x"`
 	var in strings.Builder
-	for i := range 20 {
+	for i := range 10 {
 		fmt.Fprintf(&in, "[orders] good%d\n[orders] bad%d\n", i, i)
 	}
 	r := run(t, service(t, executing(script, "    max_attempts: 3\n"+more)), in.String())
-	if got := keyed(t, r.out); r.status != 0 || len(got["done"]) != 40 {
+	if got := keyed(t, r.out); r.status != 0 || len(got["done"]) != 20 {
 		t.Errorf("got status %d and %d done, want all:\n%s", r.status, len(got["done"]), r.err)
+	}
+	// 30 runs, of which the first 5 may begin at once.
+	if took := logged(t, r.err, "host stopped").Sub(logged(t, r.err, "host serves")); took < 25*time.Second/40 {
+		t.Errorf("it took %v, want 625ms at least", took)
+	}
+}
+
+// Explain tells what a command's exit statuses mean.
+func TestExplainExitStatuses(t *testing.T) {
+	text := strings.Replace(executing("exit 1", "    max_attempts: 3\n"), "trim_newline: true", "on_exit: {1: give_up}", 1)
+	r := finish(t, command(t, "explain", service(t, text)))
+	for _, want := range []string{"  exit status 1  ", "  exit status 65 ", "  exit status 70 "} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("it does not say %q:\n%s", want, r.out)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 
 // optionCommand is the option of findings about a command.
 const optionCommand = "exec.command"
+
+// exitStatus is how a host writes the rule of an exit status.
+var exitStatus = regexp.MustCompile(`error Is\((exit status [0-9]+)\)`)
 
 // field returns the field of the form behind an option that a host names; paths
 // such as settings.loopback are the form's own.
@@ -73,10 +77,19 @@ func Describe(f *config.File, fd host.Finding) string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.Name(), at.Line, at.Column, fd)
 }
 
-// Tables puts the form's names into the findings of tables.
+// Tables puts the form's names into tables: into their findings, and into the
+// rows of exit statuses.
 func Tables(tables []core.Table) []core.Table {
 	out := slices.Clone(tables)
 	for i := range out {
+		out[i].Profiles = slices.Clone(out[i].Profiles)
+		for k := range out[i].Profiles {
+			p := &out[i].Profiles[k]
+			p.Rows = slices.Clone(p.Rows)
+			for r := range p.Rows {
+				p.Rows[r].Outcome = exitStatus.ReplaceAllString(p.Rows[r].Outcome, "$1")
+			}
+		}
 		out[i].Findings = slices.Clone(out[i].Findings)
 		for k := range out[i].Findings {
 			fd := &out[i].Findings[k]
