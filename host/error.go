@@ -103,7 +103,7 @@ type AbandonedError struct {
 // Abandoned is what a stop cut off on one subscription.
 type Abandoned struct {
 	Endpoint     string
-	Subscription string
+	Subscription string   // "" = what the endpoint's publishers left
 	Handlers     int      // handlers that did not return; their deliveries are unsettled
 	Cancelled    int      // handlers that the stop cancelled and that returned an error; likewise
 	Unhandled    int      // deliveries that no handler has begun and that do not come back
@@ -111,6 +111,7 @@ type Abandoned struct {
 	Settlements  int      // outcomes that were not carried out to their end
 	Lost         int      // of Settlements, messages that do not come back
 	Copies       int      // copies that waited for their time; they are lost
+	Publishes    int      // of the endpoint as a whole: messages of publishers that await their receipt
 	Hooks        int      // calls of AfterSettle or OnFinalFailure that were not made or did not return
 }
 
@@ -124,7 +125,7 @@ func (a *Abandoned) counts() string {
 		{a.Handlers, "handlers did not return"}, {a.Cancelled, "handlers were cancelled"},
 		{a.Unhandled, "deliveries were not handled and are lost"},
 		{a.Settlements, "settlements were cut off"}, {a.Lost, "of them lost a message"},
-		{a.Copies, "waiting copies are lost"}, {a.Hooks, "hooks were not called or did not return"},
+		{a.Copies, "waiting copies are lost"}, {a.Publishes, "publishes have no receipt"}, {a.Hooks, "hooks were not called or did not return"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
@@ -142,7 +143,11 @@ func (e *AbandonedError) Error() string {
 		if i == 0 {
 			sep = ": "
 		}
-		fmt.Fprintf(&b, "%ssubscription %s of endpoint %s: %s", sep, s.Subscription, s.Endpoint, s.counts())
+		b.WriteString(sep)
+		if s.Subscription != "" {
+			fmt.Fprintf(&b, "subscription %s of ", s.Subscription)
+		}
+		fmt.Fprintf(&b, "endpoint %s: %s", s.Endpoint, s.counts())
 		if len(s.Messages) > 0 {
 			b.WriteString(" (" + strings.Join(s.Messages, ", ") + ")")
 		}

@@ -202,8 +202,9 @@ func TestAnAbortAnswersPending(t *testing.T) {
 		if e := failure(t, receive(t, waits)); e.MaybeSent || !errors.Is(e, host.ErrEndpointDown) {
 			t.Errorf("got %v", e)
 		}
-		if err := x.result(t); err != nil {
-			t.Error(err)
+		var abandoned *host.AbandonedError
+		if err := x.result(t); !errors.As(err, &abandoned) || abandoned.Subscriptions[0].Publishes != 2 {
+			t.Errorf("got %v, want the publishes to be listed", err)
 		}
 	}
 }
@@ -219,8 +220,9 @@ func TestPendingDoNotHoldUpAStopBeyondItsLimit(t *testing.T) {
 	x.held(t, "out", 1)
 	began := time.Now()
 	x.stop()
-	if err := x.result(t); err != nil {
-		t.Error(err)
+	var abandoned *host.AbandonedError
+	if err := x.result(t); !errors.As(err, &abandoned) || len(abandoned.Subscriptions) != 1 || abandoned.Subscriptions[0].Publishes != 1 {
+		t.Errorf("got %v, want the publish to be listed", err)
 	}
 	if took := x.stopTook(began); took > time.Second {
 		t.Errorf("the stop took %v", took)

@@ -50,6 +50,7 @@ func (r *run) stop(cause error) error {
 		}
 		if n := a.outbox.Drain(ctx); n > 0 {
 			a.log.Warn("publishes without a receipt were cut off", "count", n)
+			lost.publishes(a, a.outbox.Sendings())
 		}
 		return nil
 	})
@@ -196,6 +197,16 @@ func (l *abandoned) hooks(s *subscribed, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entry(s.on.endpoint.name, s.sub.name).Hooks += n
+}
+
+// publishes adds the application's publishes whose receipts were cut off.
+func (l *abandoned) publishes(a *attached, n int) {
+	if n == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entry(a.endpoint.name, "").Publishes += n
 }
 
 // err returns what was cut off as an error, nil for nothing.

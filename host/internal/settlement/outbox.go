@@ -72,6 +72,7 @@ type publish struct {
 	size   int64
 	handed time.Duration // after the outbox was made; of those that Answered is told of
 	stage  stage
+	left   bool          // it was given up, and could not be taken back any more
 	parted chan struct{} // closed when the writer has let go of it; nil = nobody waits
 	list   *queue
 	next   *publish
@@ -189,6 +190,7 @@ func (b *Outbox) take(p *publish) bool {
 		b.leave(p)
 		b.admit()
 	default:
+		p.left = true
 		return false
 	}
 	b.answered(p)

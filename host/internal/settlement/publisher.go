@@ -35,6 +35,31 @@ func (b *Outbox) Send(s *Sending, o *frame.Outgoing, to Receiver) bool {
 // then. One that is sent is left alone.
 func (b *Outbox) TakeBack(s *Sending) bool { return b.take(&s.publish) }
 
+// Sendings returns the number of the application's publishes without a receipt
+// that nobody has given up.
+func (b *Outbox) Sendings() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	count := func(p *publish) {
+		if _, ok := p.to.(*Sending); ok && !p.left {
+			n++
+		}
+	}
+	for p := b.apps.first; p != nil; p = p.next {
+		count(p)
+	}
+	if b.now != nil {
+		for p := b.now.ready.first; p != nil; p = p.next {
+			count(p)
+		}
+		for _, p := range b.now.sent {
+			count(p)
+		}
+	}
+	return n
+}
+
 // Await waits until the stream reads s no more, which a plugin in another
 // process has a copy of then. A plugin in this process may read it until the
 // receipt.
