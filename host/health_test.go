@@ -160,6 +160,36 @@ func TestHealthOfSubscriptions(t *testing.T) {
 	})
 }
 
+// A pause is a state of the subscription and leaves the host ready; one that was
+// declared before Run begins with it.
+func TestHealthOfPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		q := newQueues()
+		s := newService(host.WithRestartBackoff(time.Second, time.Second))
+		orders := attach(s.Host, "in", q).Subscription("orders")
+		host.Handle(orders, acks)
+		orders.Pause()
+		s.run(t)
+		s.is(t, "at first", began, "ready host serving since 0s", "in(1,0) up since 0s", "in/orders paused since 0s")
+		time.Sleep(time.Second)
+		orders.Resume()
+		s.is(t, "resumed", began, "ready host serving since 0s", "in(1,0) up since 0s", "in/orders open since 1s")
+		time.Sleep(time.Second)
+		orders.Pause()
+		s.is(t, "paused", began, "ready host serving since 0s", "in(1,0) up since 0s", "in/orders paused since 2s")
+		time.Sleep(time.Second)
+		s.Crash("in")
+		s.is(t, "and crashed", began, "host serving since 0s", "in(1,0) restarting since 3s: "+crashed(1), "in/orders down since 3s: "+crashed(1))
+		time.Sleep(time.Second)
+		s.is(t, "and up again", began, "ready host serving since 0s", "in(2,1) up since 4s", "in/orders paused since 4s")
+		s.stop()
+		if err := s.result(t); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestHealthIsJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues()
