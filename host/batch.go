@@ -159,8 +159,8 @@ func (b *batcher[T]) run(ctx context.Context, ms []*Message[T]) []error {
 		defer cancel()
 		ctx = limited
 	}
-	if t := b.from.endpoint.host.options.tracer; t != nil {
-		return tracedBatch(ctx, t, ms, b.user)
+	if b.tracer != nil {
+		return tracedBatch(ctx, b.tracer, ms, b.user)
 	}
 	return b.user(ctx, ms)
 }

@@ -54,7 +54,8 @@ type handled struct {
 
 // calls returns what runners of the subscription's have in common.
 func (h *handled) calls(s *Subscription) calls {
-	return calls{rules: &h.rules, from: s, codecs: &s.endpoint.host.options.codecs}
+	o := &s.endpoint.host.options
+	return calls{rules: &h.rules, from: s, codecs: &o.codecs, tracer: o.tracer}
 }
 
 // prepare prepares the handler once for all runs, and returns what is wrong.

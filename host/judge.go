@@ -18,6 +18,7 @@ type calls struct {
 	rules   *ruleSet
 	from    *Subscription
 	codecs  *codecs
+	tracer  Tracer    // nil = none
 	replies *replying // nil = the handler's result is no reply
 }
 

@@ -41,7 +41,7 @@ func (r *runner[T]) prepare() []Finding {
 		found = append(found, wrong...)
 		r.next = next
 	}
-	r.next = r.from.endpoint.host.options.traced(r.next, r.last)
+	r.next = traced(r.tracer, r.next, r.last)
 	return found
 }
 

@@ -45,8 +45,7 @@ func WithTracer(t Tracer) Option {
 
 // traced returns next within the tracer's span; nil where there is neither
 // middleware nor tracer. last is what next is without middleware.
-func (o *options) traced(next, last Next) Next {
-	t := o.tracer
+func traced(t Tracer, next, last Next) Next {
 	if t == nil {
 		return next
 	}
