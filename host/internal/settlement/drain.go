@@ -217,6 +217,7 @@ func (l *Lane) Close(ctx context.Context) error {
 	if !l.closed {
 		l.closed = true
 		close(l.closing)
+		l.o.Waiting.sharers.Add(-1)
 	}
 	l.stopping = true
 	g := l.now

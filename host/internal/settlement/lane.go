@@ -51,6 +51,7 @@ type Lane struct {
 	failures     recent[time.Time]
 	unidentified sync.Once // it cannot be told which
 	unique       string    // of this lane, in this process
+	waiting      room      // that its copies take; guarded by the lock of Waiting
 
 	handling   context.Context // of handlers
 	letGo      context.CancelFunc
@@ -107,6 +108,7 @@ func NewLane(o LaneOptions) *Lane {
 		closing: make(chan struct{}),
 	}
 	l.o.Workers = max(o.Workers, 1)
+	o.Waiting.sharers.Add(1)
 	l.paused = o.Paused
 	l.handling, l.letGo = context.WithCancel(context.Background())
 	l.settling, l.stopCalls = context.WithCancel(context.Background())

@@ -83,6 +83,7 @@ func TestPauseOverACrash(t *testing.T) {
 		b.p.deliver(message("1"), message("2"))
 		synctest.Wait()
 		b.crash()
+		synctest.Wait()
 		if c := b.lane.Counters(); c.Stale != 2 || c.InWork != 0 {
 			t.Errorf("counters %+v", c)
 		}

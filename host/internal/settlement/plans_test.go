@@ -83,11 +83,11 @@ func runTrial(t *testing.T, x rows.Trial) {
 	})
 	if c.Full {
 		for range 10 {
-			b.waiting.reserve(1)
+			b.waiting.reserve(b.lane, 1)
 		}
 		defer func() {
 			for range 10 {
-				b.waiting.release(1)
+				b.waiting.release(b.lane, 1)
 			}
 		}()
 	}

@@ -89,8 +89,7 @@ func (w *Waiting) adopt(row *Row, o RestoreOptions) {
 	s.c.Retry.State = core.RouteOpen
 	s.reserved = waitingOverhead + rounded(frame.Weight(&m))
 	w.mu.Lock()
-	w.room.messages++
-	w.room.bytes += s.reserved
+	w.use(l, 1, s.reserved)
 	w.mu.Unlock()
 	l.mu.Lock()
 	l.working++

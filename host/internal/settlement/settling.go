@@ -191,7 +191,7 @@ func (s *settlement) decide() bool {
 	s.decided = true
 	s.keepMessage()
 	if s.reserved > 0 && !waits(&s.plan) {
-		l.o.Waiting.release(s.reserved)
+		l.o.Waiting.release(l, s.reserved)
 		s.reserved = 0
 	}
 	s.make()

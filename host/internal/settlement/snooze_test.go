@@ -181,6 +181,7 @@ func TestVoidSnoozes(t *testing.T) {
 			t.Errorf("counters %+v", c)
 		}
 		b.crash()
+		synctest.Wait()
 		if c := b.lane.Counters(); c.Stale != 2 || c.InWork != 1 {
 			t.Errorf("counters %+v", c)
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -27,6 +28,9 @@ const (
 	// waitingOpen is what a copy takes while it is being published: its plan, and
 	// its place in the outbox.
 	waitingOpen = 2 << 10
+	// shareForOthers is the part of the room that one lane leaves to others: one
+	// whose every delivery is to be tried later would take all of it.
+	shareForOthers = 4
 	// openLeast is how many copies are published at a time however little room there
 	// is.
 	openLeast = 256
@@ -60,8 +64,9 @@ type Waiting struct {
 	base  time.Time
 
 	mu       sync.Mutex
-	room     room // taken
-	laid     laid // copies that wait
+	room     room         // taken
+	sharers  atomic.Int32 // lanes, of which none may take all of it
+	laid     laid         // copies that wait
 	doomed   []*parcel
 	open     []*settlement // copies that are being published
 	scenes   map[core.Case]*scene
@@ -149,29 +154,40 @@ func listed(count map[WaitingCopies]int) []WaitingCopies {
 	return out
 }
 
-// reserve takes room for a copy of n bytes. It reports false when there is none.
-func (w *Waiting) reserve(n int64) bool {
+// reserve takes room for a copy of n bytes of l. It reports false when there is
+// none, or when l has its share of it.
+func (w *Waiting) reserve(l *Lane, n int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.room.messages >= w.o.Messages || w.room.bytes >= w.o.Bytes {
 		return false
 	}
-	w.room.messages++
-	w.room.bytes += n
+	if w.sharers.Load() > 1 && (l.waiting.messages >= w.o.Messages-w.o.Messages/shareForOthers ||
+		l.waiting.bytes >= w.o.Bytes-w.o.Bytes/shareForOthers) {
+		return false
+	}
+	w.use(l, 1, n)
 	return true
 }
 
+// use counts room that copies of l take, or give back. w.mu is held.
+func (w *Waiting) use(l *Lane, messages int, bytes int64) {
+	w.room.messages += messages
+	w.room.bytes += bytes
+	l.waiting.messages += messages
+	l.waiting.bytes += bytes
+}
+
 // release gives room back.
-func (w *Waiting) release(n int64) {
+func (w *Waiting) release(l *Lane, n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.free(n)
+	w.free(l, n)
 }
 
 // free gives the room of a copy back. w.mu is held.
-func (w *Waiting) free(n int64) {
-	w.room.messages--
-	w.room.bytes -= n
+func (w *Waiting) free(l *Lane, n int64) {
+	w.use(l, -1, -n)
 	if w.starved && w.opens() {
 		w.starved = false
 		w.clock.set(&w.alarm, time.Now())
@@ -215,7 +231,7 @@ func rounded(n int) int64 { return int64(n + n/8) }
 // made, so that the plan knows whether there is any.
 func (s *settlement) reserve() {
 	n := waitingOverhead + rounded(frame.Weight(&s.d.Message))
-	if s.l.o.Waiting.reserve(n) {
+	if s.l.o.Waiting.reserve(s.l, n) {
 		s.reserved = n
 	} else {
 		s.c.Full = true

@@ -48,9 +48,9 @@ func (w *Waiting) lay(s *settlement) bool {
 	w.mu.Lock()
 	if s.reserved == 0 { // it was not known before that it would wait
 		p.reserved += waitingOverhead + rounded(frame.Weight(&s.out.Message))
-		w.room.messages++
+		w.use(s.l, 1, 0)
 	}
-	w.room.bytes += p.reserved - s.reserved
+	w.use(s.l, 0, p.reserved-s.reserved)
 	s.reserved = p.reserved
 	if which, ok := w.cuts(); ok && s.cuttable(which) {
 		w.list(s)
@@ -166,7 +166,7 @@ func (w *Waiting) leave(s *settlement, lost bool) {
 		w.open = w.open[:n]
 		w.room.bytes -= waitingOpen
 	}
-	w.free(s.reserved)
+	w.free(s.l, s.reserved)
 }
 
 // laid is a heap of copies, the first due in front.

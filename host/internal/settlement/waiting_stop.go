@@ -93,7 +93,7 @@ func (w *Waiting) cut(which cutting) {
 			}
 			plain[p.l] = c
 			w.unset(p)
-			w.free(p.reserved)
+			w.free(p.l, p.reserved)
 		default:
 			w.doomed = append(w.doomed, p)
 		}
