@@ -5,6 +5,7 @@ package host
 import (
 	"time"
 
+	"github.com/longshore-go/longshore/host/internal/settlement"
 	"github.com/longshore-go/longshore/internal/process"
 )
 
@@ -201,6 +202,8 @@ func (s *subscribed) health(on *EndpointHealth, c *condition, host Health) Subsc
 		down(lane.Since, "its stream has ended")
 	case lane.Paused:
 		out.State = SubscriptionPaused
+	case lane.Circuit != settlement.CircuitClosed:
+		out.State, out.Reason = SubscriptionTripped, "its circuit breaker is "+lane.Circuit.String()
 	case lane.CaughtUp:
 		out.State = SubscriptionCaughtUp
 	}

@@ -100,7 +100,7 @@ type SubscriptionHealth struct {
 	Name  string            `json:"name"`
 	State SubscriptionState `json:"state"`
 	Since time.Time         `json:"since"` // of State
-	// Reason is why nothing is delivered, "" where that is as it should be.
+	// Reason is why nothing is delivered, "" where that is as the service wants it.
 	Reason   string   `json:"reason,omitempty"`
 	Counters Counters `json:"counters"`
 }

@@ -5,10 +5,12 @@ package host_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,6 +185,36 @@ func TestHealthOfPauses(t *testing.T) {
 		s.is(t, "and crashed", began, "host serving since 0s", "in(1,0) restarting since 3s: "+crashed(1), "in/orders down since 3s: "+crashed(1))
 		time.Sleep(time.Second)
 		s.is(t, "and up again", began, "ready host serving since 0s", "in(2,1) up since 4s", "in/orders paused since 4s")
+		s.stop()
+		if err := s.result(t); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A circuit breaker that has opened is a state as well, until its probe is fine.
+func TestHealthOfACircuitBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		q := newQueues()
+		s := newService()
+		var heals atomic.Bool
+		host.Handle(attach(s.Host, "in", q).Subscription("orders"), func(context.Context, *host.Message[[]byte]) error {
+			if heals.Load() {
+				return nil
+			}
+			return errors.New("no stock")
+		}, host.MaxAttempts(1), host.CircuitBreaker(host.Circuit{Share: 1, Of: 3, Pause: 10 * time.Second}))
+		s.run(t)
+		time.Sleep(time.Second)
+		q.put("orders", "1", "2", "3")
+		s.is(t, "tripped", began, "ready host serving since 0s", "in(1,0) up since 0s", "in/orders tripped since 1s: its circuit breaker is open")
+		heals.Store(true)
+		time.Sleep(10 * time.Second)
+		s.is(t, "probing", began, "ready host serving since 0s", "in(1,0) up since 0s", "in/orders tripped since 11s: its circuit breaker is half-open")
+		time.Sleep(time.Second)
+		q.put("orders", "4")
+		s.is(t, "closed", began, "ready host serving since 0s", "in(1,0) up since 0s", "in/orders open since 12s")
 		s.stop()
 		if err := s.result(t); err != nil {
 			t.Error(err)
