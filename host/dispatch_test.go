@@ -209,3 +209,64 @@ func TestKeyFunctionsThatThrow(t *testing.T) {
 		t.Errorf("got %v, want a line for each with its reason, and the panic's stack", lines)
 	}
 }
+
+// At most so many are begun a second, and a burst at once.
+func TestRateLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newQueues()
+		s := newService()
+		var began time.Time
+		var got []time.Duration
+		host.Handle(attach(s.Host, "in", in).Subscription("orders"), func(context.Context, *host.Message[[]byte]) error {
+			got = append(got, time.Since(began).Round(time.Millisecond))
+			return nil
+		}, host.RateLimit(2, 2))
+		in.put("orders", "1", "2", "3", "4", "5")
+		began = time.Now()
+		s.run(t)
+		time.Sleep(time.Minute)
+		s.stop()
+		if err := <-s.done; err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]time.Duration{0, 0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond}, got); diff != "" {
+			t.Errorf("begun (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// While too many fail nothing is begun; one probe is, and with it all go on.
+func TestCircuitBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newQueues()
+		s := newService()
+		var began time.Time
+		var told tale
+		host.Handle(attach(s.Host, "in", in).Subscription("orders"), func(_ context.Context, m *host.Message[[]byte]) error {
+			at := time.Since(began)
+			told.add("%v %s", at, m.Value)
+			if at < 30*time.Second {
+				return host.RetryAfter(time.Hour, nil)
+			}
+			return nil
+		}, host.CircuitBreaker(host.Circuit{Of: 4, Pause: 10 * time.Second, Longest: 15 * time.Second}))
+		in.put("orders", "1", "2", "3", "4", "5", "6", "7")
+		began = time.Now()
+		s.run(t)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		// Four fail and open it; the probes after 10 s and after 15 s more fail; the
+		// one after another 15 s does not.
+		want := []string{"0s 1", "0s 2", "0s 3", "0s 4", "10s 5", "25s 6", "40s 7"}
+		if diff := cmp.Diff(want, told.lines); diff != "" {
+			t.Errorf("begun (-want +got):\n%s", diff)
+		}
+		in.put("orders", "8")
+		synctest.Wait()
+		if n := len(told.all()); n != 8 {
+			t.Errorf("%d were begun, want 8: the circuit is closed again", n)
+		}
+		s.Abort()
+		<-s.done
+	})
+}

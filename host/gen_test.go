@@ -81,7 +81,7 @@ func cell(t *testing.T, id string) string {
 // wanted reads a cell: the steps of each delivery, "1#2" = the second attempt of
 // the first element.
 func (r *genRow) wanted(cell string) map[string]string {
-	want := make(map[string]string)
+	want, all := make(map[string]string), ""
 	for part := range strings.SplitSeq(cell, " / ") {
 		label, steps, ok := strings.Cut(part, ": ")
 		if !ok {
@@ -98,11 +98,16 @@ func (r *genRow) wanted(cell string) map[string]string {
 			for _, p := range r.payloads {
 				want[p[:1]+"#1"] = steps
 			}
+		case label == "all" && steps == "ERROR(L-PAN)":
+			all = steps + "; " // it names the first delivery of the batch
 		case label == "all":
 			want["all"] = steps
 		default:
 			want[strings.TrimPrefix(label, "e")+"#1"] = steps
 		}
+	}
+	if first := r.payloads[0][:1] + "#1"; all != "" {
+		want[first] = all + want[first]
 	}
 	return want
 }
