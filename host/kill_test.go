@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,10 +38,15 @@ func TestKillsUnderLoad(t *testing.T) {
 		"M resumes a session":    settings.KindM(),
 		"U has no acks at all":   settings.KindU(),
 		"A, with no dead letter": settings.KindA(),
+		"A, by workers and keys": settings.KindA(),
+		"C, in batches":          settings.KindC(),
+		"U, in batches by keys":  settings.KindU(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &killLoad{bench: newBench(t), source: source, runs: make(map[string]int), done: make(map[string]string)}
 			l.dead = name != "A, with no dead letter"
+			l.keys = strings.Contains(name, "keys")
+			l.batches = strings.Contains(name, "batches")
 			l.run(t)
 		})
 	}
@@ -51,6 +57,8 @@ type killLoad struct {
 	*bench
 	source core.Capabilities
 	dead   bool
+
+	keys, batches bool // by several workers
 
 	mu   sync.Mutex
 	runs map[string]int    // handler runs by payload
@@ -82,6 +90,15 @@ func (l *killLoad) handle(_ context.Context, m *host.Message[[]byte]) error {
 	}
 }
 
+// handleAll is handle of batches.
+func (l *killLoad) handleAll(ctx context.Context, ms []*host.Message[[]byte]) []error {
+	out := make([]error, len(ms))
+	for i, m := range ms {
+		out[i] = l.handle(ctx, m)
+	}
+	return out
+}
+
 func (l *killLoad) run(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -91,7 +108,14 @@ func (l *killLoad) run(t *testing.T) {
 	if l.dead {
 		rules = append(rules, host.DeadLetterTo(in.To("graves")))
 	}
-	host.Handle(in.Subscription("orders"), l.handle, rules...)
+	if l.keys {
+		rules = append(rules, host.Workers(4), host.ByKeyFunc(func(m core.Message) string { return string(m.Payload[4:]) }))
+	}
+	if l.batches { // four workers with two batches each are no more than the window
+		host.HandleBatch(in.Subscription("orders"), window/8, 2*time.Millisecond, l.handleAll, rules...)
+	} else {
+		host.Handle(in.Subscription("orders"), l.handle, rules...)
+	}
 	for i := range killMessages {
 		l.Publish("orders", memory.Text(fmt.Sprintf("%05d", i)))
 	}
