@@ -35,4 +35,3 @@ func TestSlowHooksHoldUpTheSubscription(t *testing.T) {
 	close(release)
 	eventually(t, "all are told", func() bool { return len(told.all()) == all })
 }
-
