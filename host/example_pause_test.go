@@ -34,7 +34,8 @@ func ExampleSubscription_Pause() {
 	}
 	fmt.Println("ready:", h.Ready(), "paused:", orders.Paused())
 	orders.Resume()
-	for h.Health().State == host.StateServing {
+	limit := time.Now().Add(10 * time.Second)
+	for h.Health().State == host.StateServing && time.Now().Before(limit) {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println(stop())
