@@ -33,8 +33,9 @@ const mostBatch = 100_000
 // each acked message. [Middleware] is refused: there is no single delivery for it
 // to wrap, and none for batches is offered.
 //
-// The slice and the messages are valid until f returns. In all else it is as
-// [Handle] says.
+// f may sort the slice or take messages out of it: the entries of its list are then
+// about the messages in the order that the slice has when f returns. The slice and
+// the messages are valid until f returns. In all else it is as [Handle] says.
 func HandleBatch[T any](s *Subscription, max int, wait time.Duration, f func(ctx context.Context, ms []*Message[T]) []error, rules ...Rule) {
 	h := register(s, "HandleBatch", caller(), rules)
 	if h == nil {
@@ -97,19 +98,18 @@ func (b *batcher[T]) handleAll(ctx context.Context, ds []*settlement.Delivery, s
 		list = new([]*Message[T])
 	}
 	ms := (*list)[:0]
-	for _, d := range ds {
+	for i, d := range ds {
 		m := d.Value.(*Message[T])
-		m.e.delivery = d
+		m.e.delivery, m.e.index = d, i
 		ms = append(ms, m)
 	}
-	if !b.call(ctx, ms, said, &outcomes) {
+	if !b.call(ctx, ds, ms[:len(ms):len(ms)], said, &outcomes) {
 		return outcomes // after a panic the messages may still be in somebody's hands
 	}
-	for i, m := range ms {
-		*m = Message[T]{}
-		b.pool.Put(m)
-		ms[i] = nil
+	for _, d := range ds { // the handler may have changed ms
+		b.done(d.Value.(*Message[T]))
 	}
+	clear(ms)
 	*list = ms
 	b.lists.Put(list)
 	return outcomes
@@ -117,60 +117,99 @@ func (b *batcher[T]) handleAll(ctx context.Context, ds []*settlement.Delivery, s
 
 // call runs the handler and reads what it said of each message. It reports
 // whether the handler has returned.
-func (b *batcher[T]) call(ctx context.Context, ms []*Message[T], said []settlement.Said, outcomes *int) (returned bool) {
+func (b *batcher[T]) call(ctx context.Context, ds []*settlement.Delivery, ms []*Message[T], said []settlement.Said, outcomes *int) (returned bool) {
 	defer func() {
 		var e *PanicError
 		if v := recover(); v != nil {
-			e, *outcomes = thrown(v), len(ms)
-			for i, m := range ms {
-				said[i] = b.panicked(ctx, m.e.delivery, e)
+			e, *outcomes = thrown(v), len(ds)
+			for i, d := range ds {
+				said[i] = b.panicked(ctx, d, e)
 			}
 		}
-		for i, m := range ms {
+		for i, d := range ds {
+			m := d.Value.(*Message[T])
 			if returned || e != nil {
 				m.e.undoUnless(&said[i])
 			} else { // it ends the goroutine; what is decided is up to allExited
-				undone(m.e.undo, settlement.ErrExited)
+				m.e.undone(settlement.ErrExited)
 			}
 		}
 	}()
-	errs := b.run(ctx, ms)
+	errs := b.run(ctx, ds, ms)
 	*outcomes = len(errs)
 	if errs == nil {
 		*outcomes = -1
 	}
-	for i, m := range ms {
+	for i, d := range ds {
 		switch {
 		case errs == nil, i < len(errs) && errs[i] == nil:
-			said[i] = b.acked(&m.e)
-		case i < len(errs):
-			said[i] = b.judge(ctx, m.e.delivery, errs[i])
+			said[i] = b.acked(&d.Value.(*Message[T]).e)
+		case i < len(errs) && errs[i] != errLeftOut: //nolint:errorlint // it is the batch's own
+			said[i] = b.judge(ctx, d, errs[i])
 		default:
-			said[i] = b.missing(ctx, m.e.delivery)
+			said[i] = b.missing(ctx, d)
+			if i < len(errs) {
+				*outcomes--
+			}
 		}
 	}
 	return true
 }
 
 // run calls the user's handler, within its limits and spans.
-func (b *batcher[T]) run(ctx context.Context, ms []*Message[T]) []error {
+func (b *batcher[T]) run(ctx context.Context, ds []*settlement.Delivery, ms []*Message[T]) []error {
 	if b.rules.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, b.rules.timeout)
 		defer cancel()
 		ctx = limited
 	}
 	if b.tracer != nil {
-		return tracedBatch(ctx, b.tracer, ms, b.user)
+		return tracedBatch(ctx, b.tracer, ms, func(ctx context.Context) []error { return b.user(ctx, ds, ms) })
 	}
-	return b.user(ctx, ms)
+	return b.user(ctx, ds, ms)
 }
 
 // user calls the user's handler with the context in which its messages publish.
-func (b *batcher[T]) user(ctx context.Context, ms []*Message[T]) []error {
+// What it returns is in the order of the deliveries.
+func (b *batcher[T]) user(ctx context.Context, ds []*settlement.Delivery, ms []*Message[T]) []error {
 	for _, m := range ms {
 		m.e.ctx = ctx
 	}
-	return b.handler(ctx, ms)
+	errs := b.handler(ctx, ms)
+	if errs == nil || !reordered(ds, ms) {
+		return errs
+	}
+	sorted := make([]error, len(ds))
+	for i := range sorted {
+		sorted[i] = errLeftOut
+	}
+	for i, m := range ms[:min(len(ms), len(errs))] {
+		// One that is there twice is told by its first entry.
+		if m.of(ds) && sorted[m.e.index] == errLeftOut { //nolint:errorlint // it is the batch's own
+			sorted[m.e.index] = errs[i]
+		}
+	}
+	return sorted
+}
+
+// reordered reports whether the messages of a batch are not in the order of its
+// deliveries any more.
+func reordered[T any](ds []*settlement.Delivery, ms []*Message[T]) bool {
+	for i, m := range ms {
+		if m == nil || m.e.index != i || !m.of(ds) {
+			return true
+		}
+	}
+	return false
+}
+
+// of reports whether m is one of the messages of a batch.
+func (m *Message[T]) of(ds []*settlement.Delivery) bool {
+	if m == nil || m.e.index >= len(ds) {
+		return false
+	}
+	own, ok := ds[m.e.index].Value.(*Message[T])
+	return ok && own == m
 }
 
 // missing is what it means that the handler has left a message out.

@@ -49,7 +49,7 @@ func (c *computed) call(d *settlement.Delivery) (to core.Destination, err error)
 		err = fmt.Errorf("RetryToFunc named no destination")
 	}
 	if err != nil {
-		return core.Destination{}, err
+		return core.Destination{}, sound(err)
 	}
 	return to, nil
 }

@@ -45,6 +45,7 @@ type envelope struct {
 	undo     []func(error)
 	held     atomic.Pointer[held] // by PublishWith; nil = nothing
 	cloned   bool                 // it is not the handler's
+	index    int                  // in its batch
 }
 
 // name returns what the delivery was read from.
@@ -72,15 +73,28 @@ func (e *envelope) payload() []byte {
 }
 
 // undone tells those who want to know that a delivery is not acked after all.
-func undone(undo []func(error), why error) {
+func (e *envelope) undone(why error) { undone(e.from, e.undo, why) }
+
+// undone is envelope.undone with the functions alone. What they throw is logged: it
+// may be the engine's goroutine.
+func undone(from *Subscription, undo []func(error), why error) {
 	for _, f := range undo {
-		f(why)
+		func() {
+			defer func() {
+				if v := recover(); v != nil {
+					e := thrown(v)
+					from.endpoint.host.options.logger.Error("function of OnNotAcked panicked", "endpoint", from.endpoint.name,
+						"subscription", from.name, "panic", e.Value, "stack", e.Stack)
+				}
+			}()
+			f(why)
+		}()
 	}
 }
 
 // undoUnless tells them where a delivery does not end in an ack.
 func (e *envelope) undoUnless(said *settlement.Said) {
 	if len(e.undo) > 0 && said.Outcome.Kind != core.OutcomeAck {
-		undone(e.undo, said.Err)
+		e.undone(said.Err)
 	}
 }

@@ -4,6 +4,8 @@ package host
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -51,7 +53,8 @@ type Row struct {
 	Delay time.Duration // until it is due; 0 or less = now
 }
 
-// journal lets the engine use a Journal.
+// journal lets the engine use a Journal. What that throws is an error of it: the
+// engine's goroutines go on.
 type journal struct{ Journal }
 
 // engineJournal returns what the engine uses; nil stays nil.
@@ -62,16 +65,46 @@ func engineJournal(j Journal) settlement.Journal {
 	return journal{j}
 }
 
-func (j journal) Store(ctx context.Context, c settlement.Copy, delay time.Duration) (string, error) {
-	return j.Journal.Store(ctx, toCopy(c), delay)
+// call calls f in a goroutine of its own, which it may end without harm to the
+// engine's.
+func (j journal) call(f func() error) error {
+	err := errors.New("journal ended its goroutine with runtime.Goexit")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("journal panicked: %v", v)
+			}
+		}()
+		err = sound(f())
+	}()
+	<-done
+	return err
+}
+
+func (j journal) Store(ctx context.Context, c settlement.Copy, delay time.Duration) (row string, err error) {
+	err = j.call(func() (err error) {
+		row, err = j.Journal.Store(ctx, toCopy(c), delay)
+		return err
+	})
+	return row, err
+}
+
+func (j journal) Forget(ctx context.Context, row string) error {
+	return j.call(func() error { return j.Journal.Forget(ctx, row) })
 }
 
 func (j journal) Park(ctx context.Context, c settlement.Copy, row, reason string) error {
-	return j.Journal.Park(ctx, toCopy(c), row, reason)
+	return j.call(func() error { return j.Journal.Park(ctx, toCopy(c), row, reason) })
 }
 
 func (j journal) Due(ctx context.Context, n int) ([]settlement.Row, error) {
-	rows, err := j.Journal.Due(ctx, n)
+	var rows []Row
+	err := j.call(func() (err error) {
+		rows, err = j.Journal.Due(ctx, n)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -46,18 +46,20 @@ func (c *calls) judge(ctx context.Context, d *settlement.Delivery, err error) se
 		case thrown != nil:
 			return c.panicked(ctx, d, thrown)
 		case fits:
+			said.Err = sound(said.Err)
 			return c.backedOff(d, said)
 		}
 	}
 	said := settlement.Said{Snooze: explicit != nil && explicit.snooze}
 	said.Outcome, said.Err = outcomeOf(err)
+	said.Err = sound(said.Err)
 	return c.backedOff(d, said)
 }
 
 // panicked is what it means that the user's code has thrown something, or has
 // ended its goroutine.
 func (c *calls) panicked(ctx context.Context, d *settlement.Delivery, e *PanicError) settlement.Said {
-	said := c.rules.panics.said(core.CausePanic, e)
+	said := c.rules.panics.said(core.CausePanic, sound(e))
 	said.Thrown, said.Stack = fmt.Sprint(e.Value), e.Stack
 	if ctx.Err() != nil {
 		said.Outcome.Kind = core.OutcomeLeave
@@ -67,7 +69,7 @@ func (c *calls) panicked(ctx context.Context, d *settlement.Delivery, e *PanicEr
 
 // undecodable is what it means that a message cannot be read.
 func (c *calls) undecodable(d *settlement.Delivery, err error) settlement.Said {
-	return c.backedOff(d, c.rules.undecodable.said(core.CauseUndecodable, err))
+	return c.backedOff(d, c.rules.undecodable.said(core.CauseUndecodable, sound(err)))
 }
 
 // exited is what it means that the handler has ended its goroutine.
@@ -128,7 +130,7 @@ func (c *calls) unpublished(undo []func(error)) func(d *settlement.Delivery, err
 		return c.failed
 	}
 	return func(d *settlement.Delivery, err error) settlement.Said {
-		undone(undo, err)
+		undone(c.from, undo, err)
 		return c.failed(d, err)
 	}
 }

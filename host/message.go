@@ -90,7 +90,8 @@ func (m *Message[T]) Replace(payload []byte) { m.e.replaced, m.e.forwards = payl
 // ([Forward], [HandleReply]) is not confirmed, so that the delivery is retried
 // after all. It is for what remembers finished work, as middleware that drops
 // doubles does. undo gets the reason, runs once, on any goroutine, and must not
-// block or panic. OnNotAcked may be called until the handler returns.
+// block; what it throws is logged. OnNotAcked may be called until the handler
+// returns.
 func (m *Message[T]) OnNotAcked(undo func(error)) {
 	if undo != nil {
 		m.e.undo = append(m.e.undo, undo)

@@ -91,10 +91,15 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settleme
 	// Only what came to an end in order is used again: after a panic the message
 	// may still be in somebody's hands.
 	if said.Outcome.Cause != core.CausePanic {
-		*m = Message[T]{}
-		r.pool.Put(m)
+		r.done(m)
 	}
 	return said
+}
+
+// done ends a message, to be used again.
+func (r *runner[T]) done(m *Message[T]) {
+	*m = Message[T]{}
+	r.pool.Put(m)
 }
 
 // call decodes the message, runs the handler and reads what it said. Decoding

@@ -9,7 +9,8 @@ import (
 
 // Tracer makes spans of what a host does. Its methods are called from many
 // goroutines. They may read headers and, of an [Outgoing], set them, which is how
-// a trace travels.
+// a trace travels. Where there is no span they may return nil for the context,
+// the function, or both.
 type Tracer interface {
 	// StartHandling is called before a handler, and outside of its [Middleware];
 	// ctx is the handler's but for what it adds. The function that it returns is
@@ -43,6 +44,17 @@ func WithTracer(t Tracer) Option {
 	}}
 }
 
+// span is what a tracer gave for ctx, with what stands in the place of a nil.
+func span(ctx, within context.Context, end func(error)) (context.Context, func(error)) {
+	if within == nil {
+		within = ctx
+	}
+	if end == nil {
+		end = func(error) {}
+	}
+	return within, end
+}
+
 // traced returns next within the tracer's span; nil where there is neither
 // middleware nor tracer. last is what next is without middleware.
 func traced(t Tracer, next, last Next) Next {
@@ -53,7 +65,8 @@ func traced(t Tracer, next, last Next) Next {
 		next = last
 	}
 	return func(ctx context.Context, m Incoming) (err error) {
-		ctx, end := t.StartHandling(ctx, m)
+		within, end := t.StartHandling(ctx, m)
+		ctx, end = span(ctx, within, end)
 		err = errPanicked
 		defer func() { end(err) }()
 		err = next(ctx, m)
@@ -62,7 +75,7 @@ func traced(t Tracer, next, last Next) Next {
 }
 
 // tracedBatch calls f within a span for each message.
-func tracedBatch[T any](ctx context.Context, t Tracer, ms []*Message[T], f func(context.Context, []*Message[T]) []error) (errs []error) {
+func tracedBatch[T any](ctx context.Context, t Tracer, ms []*Message[T], f func(context.Context) []error) (errs []error) {
 	ends := make([]func(error), 0, len(ms))
 	returned := false
 	defer func() {
@@ -82,12 +95,13 @@ func tracedBatch[T any](ctx context.Context, t Tracer, ms []*Message[T], f func(
 	within := ctx
 	for _, m := range ms {
 		one, end := t.StartHandling(ctx, m)
+		one, end = span(ctx, one, end)
 		ends = append(ends, end)
 		if len(ms) == 1 {
 			within = one
 		}
 	}
-	errs = f(within, ms)
+	errs = f(within)
 	returned = true
 	return errs
 }
@@ -102,7 +116,8 @@ func (o *options) tracedLeaving(next PublishNext) PublishNext {
 		next = leave
 	}
 	return func(ctx context.Context, m *Outgoing) (receipt Receipt, err error) {
-		ctx, end := t.StartPublishing(ctx, m)
+		within, end := t.StartPublishing(ctx, m)
+		ctx, end = span(ctx, within, end)
 		err = errPanicked
 		defer func() { end(err) }()
 		receipt, err = next(ctx, m)
