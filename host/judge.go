@@ -97,7 +97,7 @@ func (c *calls) unready(ctx context.Context, d *settlement.Delivery) (settlement
 func (c *calls) backedOff(d *settlement.Delivery, said settlement.Said) settlement.Said {
 	if c.rules.backoff.given() && said.Outcome.Kind == core.OutcomeRetry && !said.Spent {
 		said.Outcome.Kind = core.OutcomeRetryAfter
-		said.Outcome.After = c.rules.backoff.draw(d.Number)
+		said.Outcome.After = c.rules.backoff.draw(max(d.Number, uint64(d.Returned)+1))
 	}
 	return said
 }

@@ -78,3 +78,41 @@ func (s *settlement) floor() time.Duration {
 	}
 	return floor
 }
+
+// returns is how often a delivery came back that nobody counts, so that a
+// Backoff grows for it as well.
+func (s *settlement) returns() uint32 {
+	l := s.l
+	if s.c.Source.Counts == core.CountNative || len(s.d.Identity) == 0 || !l.floors.any.Load() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.floors.get(s.d.Identity); n != nil {
+		return *n
+	}
+	return 0
+}
+
+// counted reports whether the outcome may bring the delivery itself back, later,
+// on a source that does not count.
+func (s *settlement) counted() bool {
+	return s.l.o.Policy.Backoff && s.c.Outcome.Kind == core.OutcomeRetryAfter &&
+		s.c.Source.Requeue != core.RequeueNone && s.c.Source.Counts != core.CountNative && len(s.d.Identity) > 0
+}
+
+// countReturn counts a return where the plan, as long as nothing fails, hands the
+// delivery back; a copy is counted by its header.
+func (s *settlement) countReturn() {
+	for i := range s.plan.N {
+		switch s.plan.Steps[i].Do {
+		case core.ActLog, core.ActHold:
+			continue
+		case core.ActRequeue:
+			s.l.mu.Lock()
+			s.l.floors.returned(s.d.Identity)
+			s.l.mu.Unlock()
+		}
+		return
+	}
+}

@@ -33,6 +33,7 @@ type Delivery struct {
 	Undecodable *core.Fault // the transport itself could not read it
 	Unkeyed     error       // LaneOptions.Key failed: what the handler is told in place of a run
 	Snoozes     int         // how often Said.Snooze has put it off
+	Returned    uint32      // how often it came back under Policy.Backoff without a count of anybody's, as far as is remembered
 	Value       any         // what Batch.Open made of it, for Batch.Handle
 }
 

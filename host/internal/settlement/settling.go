@@ -150,6 +150,9 @@ func (s *settlement) open() {
 	if item.PublishedAt != 0 {
 		s.d.Published = time.Unix(0, item.PublishedAt)
 	}
+	if l.o.Policy.Backoff {
+		s.d.Returned = s.returns()
+	}
 	s.readHeaders()
 	if s.c.Source.Counts == core.CountNative {
 		s.c.Attempt.Native = item.Attempt
@@ -180,13 +183,18 @@ func (s *settlement) decide() bool {
 	}
 	if c.Outcome.Kind != core.OutcomeRetry && l.floors.any.Load() && len(s.d.Identity) > 0 {
 		l.mu.Lock()
-		l.floors.forget(s.d.Identity)
+		if !s.counted() {
+			l.floors.forget(s.d.Identity)
+		}
 		l.mu.Unlock()
 	}
 	core.Decide(&l.o.Policy, c, &s.plan)
 	if l.o.RetryFunc != nil && targets(&s.plan, core.TargetRetry) {
 		s.route()
 		core.Decide(&l.o.Policy, c, &s.plan)
+	}
+	if s.counted() {
+		s.countReturn()
 	}
 	s.decided = true
 	s.keepMessage()
