@@ -53,7 +53,7 @@ func HandleBatch[T any](s *Subscription, max int, wait time.Duration, f func(ctx
 	if wait <= 0 {
 		wrong(fmt.Sprintf("%v is no time to wait for a full batch", wait), "use a time above 0, such as 10ms")
 	}
-	carried[T](h, s)
+	carried[T](h, s, unread[T])
 	h.decoded, h.most = !isRaw[T](), max
 	h.runs = &batcher[T]{runner: runner[T]{calls: h.calls(s)}, max: max, wait: wait, handler: f}
 }

@@ -20,6 +20,9 @@ func uncarried[T any](cs *codecs) *complaint {
 		return nil
 	}
 	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(reflect.TypeFor[proto.Message]()) {
+		return &complaint{fmt.Sprintf("the type %v is a protobuf message without its pointer", t), fmt.Sprintf("use *%v", t)}
+	}
 	field, what := formless{}.in(t, "")
 	switch {
 	case what == nil:
@@ -33,6 +36,18 @@ func uncarried[T any](cs *codecs) *complaint {
 	return &complaint{
 		fmt.Sprintf("the type %v cannot be JSON: its field %s is a %v", t, field, what),
 		"give the field the tag `json:\"-\"`, or its type MarshalJSON and UnmarshalJSON",
+	}
+}
+
+// unread complains of a T that can be written and not be read: an interface with
+// methods says nothing of what to make.
+func unread[T any](cs *codecs) *complaint {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Interface || t.NumMethod() == 0 || !cs.empty() {
+		return nil
+	}
+	return &complaint{
+		fmt.Sprintf("the type %v is an interface, of which no message can be made", t), "use a type that implements it",
 	}
 }
 

@@ -64,6 +64,11 @@ type doubled struct {
 
 // add takes a codec in, and says which content types had one.
 func (cs *codecs) add(c Codec, at place) (wrong *complaint, twice []doubled) {
+	defer func() {
+		if v := recover(); v != nil {
+			wrong = &complaint{fmt.Sprintf("%T cannot say its content types: %v", c, v), "repair its ContentTypes, or give one that is not nil"}
+		}
+	}()
 	types := c.ContentTypes()
 	if len(types) == 0 {
 		return &complaint{"names no content type", "let ContentTypes return at least one"}, nil

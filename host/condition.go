@@ -13,6 +13,7 @@ import (
 // when, and why. It may be called at any time and from any goroutine; it asks
 // no plugin.
 func (h *Host) Health() Health {
+	h.made("Health")
 	h.mu.Lock()
 	now := Health{State: h.state, Since: h.since, Reason: h.reason}
 	r, ran := h.shown, h.ran

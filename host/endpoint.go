@@ -49,7 +49,7 @@ func (s *Stdio) files() (in, out *os.File) {
 	return in, out
 }
 
-// Endpoint is one attached, configured transport.
+// Endpoint is one attached, configured transport, as [Host.Endpoint] returns it.
 type Endpoint struct {
 	host     *Host
 	name     string
@@ -91,6 +91,14 @@ func (h *Host) Endpoint(name string, p Plugin, settings any) *Endpoint {
 	h.byName[name] = e
 	h.endpoints = append(h.endpoints, e)
 	return e
+}
+
+// made panics where no host has made the endpoint, or where that runs.
+func (e *Endpoint) made(what string) {
+	if e == nil || e.host == nil {
+		panic("longshore: " + what + " of an Endpoint that no Host made; use what Host.Endpoint returned")
+	}
+	e.host.registering(what)
 }
 
 // Name returns the endpoint's name.
@@ -138,7 +146,7 @@ func Window(messages int, bytes int64) SubscriptionOption {
 // Subscription declares what to read: a topic, key, queue or filter, as the
 // transport understands it. It needs a handler, see [Handle].
 func (e *Endpoint) Subscription(name string, opts ...SubscriptionOption) *Subscription {
-	e.host.registering("Subscription")
+	e.made("Endpoint.Subscription")
 	s := &Subscription{endpoint: e, name: name, place: caller()}
 	for _, o := range opts {
 		if o != nil {

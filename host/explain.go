@@ -13,6 +13,7 @@ import (
 // and connects nothing. What is wrong is a [*StartError], as with Run. It may be
 // called before Run, and more than once.
 func (h *Host) Explain(ctx context.Context) ([]core.Table, error) {
+	h.made("Explain")
 	r := newRun(h)
 	defer r.finish()
 	defer r.discard()

@@ -31,7 +31,7 @@ func Handle[T any](s *Subscription, f Handler[T], rules ...Rule) {
 		return
 	}
 	h.idle = f == nil
-	carried[T](h, s)
+	carried[T](h, s, unread[T])
 	h.decoded = !isRaw[T]()
 	h.runs = &runner[T]{calls: h.calls(s), handler: f}
 }
@@ -147,9 +147,15 @@ func (h *handled) complain(s *Subscription, found ...Finding) {
 	}
 }
 
-// carried complains of a T that no codec can carry.
-func carried[T any](h *handled, s *Subscription) {
-	if c := uncarried[T](&s.endpoint.host.options.codecs); c != nil {
+// carried complains of a T that no codec can carry, and of what else is wrong with
+// it.
+func carried[T any](h *handled, s *Subscription, more ...func(*codecs) *complaint) {
+	cs := &s.endpoint.host.options.codecs
+	found := []*complaint{uncarried[T](cs)}
+	for _, also := range more {
+		found = append(found, also(cs))
+	}
+	if c := firstOf(found...); c != nil {
 		h.complain(s, Finding{Option: h.as, Message: c.message, Fix: c.fix, Places: places(h.place)})
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // Host holds the endpoints, subscriptions and publishers of a service and runs
 // them. Registration is for one goroutine, before Run; Run is called once. All
-// other methods may be called from any goroutine.
+// other methods may be called from any goroutine. [New] makes one; the methods of any
+// other panic.
 type Host struct {
 	options    options
 	endpoints  []*Endpoint
@@ -49,6 +50,7 @@ func New(opts ...Option) *Host {
 // registering panics when the host runs already: what is declared then would
 // silently do nothing.
 func (h *Host) registering(what string) {
+	h.made(what)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ran {
@@ -57,17 +59,28 @@ func (h *Host) registering(what string) {
 	h.registered++
 }
 
+// made panics where New did not make the host.
+func (h *Host) made(what string) {
+	if h == nil || h.byName == nil {
+		panic("longshore: " + what + " of a Host that New did not make; use what New returned")
+	}
+}
+
 // complain keeps a finding for the start.
 func (h *Host) complain(f Finding) { h.found = append(h.found, f) }
 
 // Abort ends a running host at once: nothing is waited for, and nothing that is
 // in work is settled. It does nothing when called again. Run returns when all
 // plugins are gone.
-func (h *Host) Abort() { h.abort() }
+func (h *Host) Abort() {
+	h.made("Abort")
+	h.abort()
+}
 
 // Ready reports whether the host serves: every endpoint is connected, every
 // subscription is open, and no stop has begun.
 func (h *Host) Ready() bool {
+	h.made("Ready")
 	r := h.run.Load()
 	return r != nil && r.ready()
 }

@@ -48,6 +48,17 @@ type envelope struct {
 	index    int                  // in its batch
 }
 
+// envelopeOf returns the envelope of what a user has passed on, nil where there is
+// none: of a nil, or what embeds one.
+func envelopeOf(m Incoming) (e *envelope) {
+	defer func() {
+		if recover() != nil {
+			e = nil
+		}
+	}()
+	return m.envelope()
+}
+
 // name returns what the delivery was read from.
 func (e *envelope) name() string {
 	if e.delivery == nil {

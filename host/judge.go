@@ -35,9 +35,8 @@ func (c *calls) judge(ctx context.Context, d *settlement.Delivery, err error) se
 	if ctx.Err() != nil {
 		return settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeLeave}}
 	}
-	var explicit *outcomeError
-	var panicked *PanicError
-	if !errors.As(err, &explicit) && errors.As(err, &panicked) {
+	explicit, panicked := outcomeIn(err)
+	if panicked != nil {
 		return c.panicked(ctx, d, panicked)
 	}
 	if explicit == nil {

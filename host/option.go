@@ -54,10 +54,10 @@ const defaultConnectLimit = 30 * time.Second
 // WithLogger sets where the host logs. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option {
 	return Option{name: "WithLogger", place: caller(), set: func(o *options) *complaint {
-		o.logger = l
-		if l == nil {
-			return &complaint{"is nil", "give a logger, or leave the option out"}
+		if l == nil || l.Handler() == nil {
+			return &complaint{"is nil, or has no handler", "give a logger that slog.New made, or leave the option out"}
 		}
+		o.logger = l
 		return nil
 	}}
 }

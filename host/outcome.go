@@ -88,6 +88,21 @@ func (e *outcomeError) Error() string {
 // Unwrap returns the cause.
 func (e *outcomeError) Unwrap() error { return e.cause }
 
+// outcomeIn returns the outcome that an error says, or the panic that it is. Of both
+// the outer one counts: an outcome may have a panic for its cause, and one that was
+// thrown is a panic.
+func outcomeIn(err error) (explicit *outcomeError, panicked *PanicError) {
+	says := errors.As(err, &explicit)
+	if !errors.As(err, &panicked) || panicked == nil {
+		return explicit, nil
+	}
+	var inner *outcomeError
+	if says && (!errors.As(panicked.Unwrap(), &inner) || inner != explicit) {
+		return explicit, nil
+	}
+	return nil, panicked
+}
+
 // outcomeOf reads what a handler returned. The error is what is logged and put
 // onto a dead letter; nil where the handler gave no cause.
 func outcomeOf(err error) (core.Outcome, error) {

@@ -11,8 +11,9 @@ import (
 )
 
 // PanicError is what a panic of a handler becomes, and a handler that ends its
-// goroutine with runtime.Goexit. Middleware that recovers returns it: an outcome
-// that wraps one is treated as [OnPanic] says.
+// goroutine with runtime.Goexit. Middleware that recovers returns it: an error
+// that wraps one is treated as [OnPanic] says, unless it is an outcome, as Drop of it
+// is.
 type PanicError struct {
 	Value any    // what was thrown, or an error that says how the handler ended
 	Stack string // where; "" = unknown

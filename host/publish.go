@@ -9,8 +9,17 @@ import (
 )
 
 // Publisher publishes values of one type to one destination. It may be used
-// from any goroutine while the host runs.
+// from any goroutine while the host runs. [To] makes one; the methods of any other
+// panic.
 type Publisher[T any] struct{ p *publisher }
+
+// made returns what To made.
+func (p *Publisher[T]) made() *publisher {
+	if p == nil || p.p == nil {
+		panic("longshore: Publisher that To did not make; use what To returned")
+	}
+	return p.p
+}
 
 // Target is a destination that a rule names, as a [*Publisher] is.
 type Target interface {
@@ -32,7 +41,7 @@ func To[T any](h *Host, d core.Destination, opts ...PublisherOption) *Publisher[
 }
 
 // Destination returns where it publishes to.
-func (p *Publisher[T]) Destination() core.Destination { return p.p.to }
+func (p *Publisher[T]) Destination() core.Destination { return p.made().to }
 
 // Publish encodes v, publishes it and waits for the receipt; what that is worth
 // is up to the transport. While as much as [InFlight] allows is under way, or
@@ -43,7 +52,7 @@ func (p *Publisher[T]) Destination() core.Destination { return p.p.to }
 // It must not change before Publish returns; where ctx or a timeout has ended it
 // and its transport runs in this process, never.
 func (p *Publisher[T]) Publish(ctx context.Context, v T, opts ...SendOption) (Receipt, error) {
-	c := p.p.newCall()
+	c := p.made().newCall()
 	o, err := prepare(p.p, c, &v, opts)
 	if err != nil {
 		p.p.free(c)
@@ -70,7 +79,7 @@ func (p *Publisher[T]) Publish(ctx context.Context, v T, opts ...SendOption) (Re
 // and must not change before the receipt: clone the Message that a handler was
 // given, or wait for the receipt before it returns.
 func (p *Publisher[T]) PublishAsync(ctx context.Context, v T, opts ...SendOption) (*Pending, error) {
-	c := p.p.newCall()
+	c := p.made().newCall()
 	defer p.p.free(c)
 	o, err := prepare(p.p, c, &v, opts)
 	if err != nil {

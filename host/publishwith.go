@@ -30,11 +30,11 @@ func Publishes(targets ...Target) Rule {
 		if len(targets) == 0 {
 			return &complaint{"names no destination", "give publishers, or leave the rule out"}
 		}
-		for _, t := range targets {
-			if t == nil {
-				return &complaint{"has a nil among its targets", "give publishers, as To returns them"}
+		for i, t := range targets {
+			d, ok := destinationOf(t)
+			if !ok {
+				return &complaint{fmt.Sprintf("number %d is no publisher", i+1), "give publishers, as To returns them"}
 			}
-			d := t.Destination()
 			if c := nameless(d); c != nil {
 				return c
 			}
@@ -44,6 +44,16 @@ func Publishes(targets ...Target) Rule {
 		}
 		return nil
 	}}
+}
+
+// destinationOf asks a target; ok is false for one that cannot say it, as a nil.
+func destinationOf(t Target) (d core.Destination, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return t.Destination(), true
 }
 
 // PublishWith encodes v and holds it back until the handler of m, or of the batch
@@ -65,7 +75,7 @@ func Publishes(targets ...Target) Rule {
 // before the delivery is settled; what it shares with m does not. A limit of a
 // publish of its own ([WithTimeout]) is refused; [WithPublishLimit] holds.
 func (p *Publisher[T]) PublishWith(m Incoming, v T, opts ...SendOption) error {
-	c := p.p.newCall()
+	c := p.made().newCall()
 	defer p.p.free(c)
 	o, err := prepare(p.p, c, &v, opts)
 	if err != nil {
@@ -111,10 +121,7 @@ var errNotHandled = errors.New("the message given to PublishWith is not in the h
 
 // holder returns what holds messages back with m, and the handler's context.
 func holder(m Incoming, to core.Destination) (*held, context.Context, error) {
-	if m == nil {
-		return nil, nil, errNotHandled
-	}
-	e := m.envelope()
+	e := envelopeOf(m)
 	if e == nil || e.delivery == nil || e.cloned {
 		return nil, nil, errNotHandled
 	}

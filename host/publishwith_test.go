@@ -334,7 +334,7 @@ func TestMisuseOfPublishesIsFoundAtStart(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"s0 Publishes names no destination",
-		"s1 Publishes has a nil among its targets",
+		"s1 Publishes number 1 is no publisher",
 		"s2 Publishes names no destination",
 		"s3 Publishes given twice",
 		"s4 Publishes the endpoint of a@nowhere is not attached",

@@ -40,7 +40,7 @@ func HandleReply[In, Out any](s *Subscription, f func(ctx context.Context, m *Me
 	if f == nil {
 		h.complain(s, Finding{Option: "HandleReply", Message: "has no handler", Fix: "give a function", Places: places(h.place)})
 	}
-	carried[In](h, s)
+	carried[In](h, s, unread[In])
 	carried[Out](h, s)
 	h.decoded = !isRaw[In]()
 	r := &runner[In]{calls: h.calls(s), also: []func(format) bool{assumable[Out]}}

@@ -86,7 +86,9 @@ func DeadLetterTo(d core.Destination, opts ...DeadLetterOption) Rule {
 	return Rule{"DeadLetterTo", caller(), func(s *ruleSet) *complaint {
 		s.deadLetter = d
 		for _, o := range opts {
-			o(s)
+			if o != nil {
+				o(s)
+			}
 		}
 		return nameless(d)
 	}}

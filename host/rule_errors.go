@@ -32,7 +32,7 @@ func Is(errs ...error) ErrorMatch {
 			m.wrong = &complaint{fmt.Sprintf("number %d of Is is nil", i+1), "name the errors, such as sql.ErrNoRows"}
 			return m
 		}
-		words = append(words, e.Error())
+		words = append(words, sound(e).Error())
 	}
 	if len(errs) == 0 {
 		m.wrong = &complaint{"Is names no error", "name one, such as sql.ErrNoRows"}
@@ -126,7 +126,7 @@ func (c *errorClass) same(other *errorClass) string {
 			continue
 		}
 		if slices.ContainsFunc(other.targets, func(o error) bool { return reflect.TypeOf(o).Comparable() && o == e }) { //nolint:errorlint // the same value, whatever wraps it
-			return "Is(" + e.Error() + ")"
+			return "Is(" + sound(e).Error() + ")"
 		}
 	}
 	return ""

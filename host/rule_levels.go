@@ -30,7 +30,7 @@ func WithDefaults(rules ...Rule) Option {
 // stand above the host's and below a registration's own. What is given by several
 // calls counts as given together. It panics after Run was called.
 func (e *Endpoint) Defaults(rules ...Rule) {
-	e.host.registering("Endpoint.Defaults")
+	e.made("Endpoint.Defaults")
 	e.defaults = append(e.defaults, rules...)
 }
 

@@ -68,6 +68,7 @@ var errRanBefore = errors.New("run host: it ran before; make a new one")
 // was started, an [*EndpointError], a [*HandlerError], and an [*AbandonedError]
 // when the stop cut work off. Several are joined. Run is called once.
 func (h *Host) Run(ctx context.Context) error {
+	h.made("Run")
 	h.mu.Lock()
 	ran := h.ran
 	h.ran = true

@@ -47,8 +47,13 @@ func (r *runner[T]) prepare() []Finding {
 
 // last is the end of the chain.
 func (r *runner[T]) last(ctx context.Context, in Incoming) error {
-	m, ok := in.envelope().self.(*Message[T])
-	if !ok || m.e.from != r.from || m.e.delivery == nil {
+	m, ok := in.(*Message[T])
+	if !ok { // one that embeds it
+		if e := envelopeOf(in); e != nil {
+			m, _ = e.self.(*Message[T])
+		}
+	}
+	if m == nil || m.e.from != r.from || m.e.delivery == nil {
 		return errForeign
 	}
 	return r.user(ctx, m)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -25,6 +26,8 @@ const abortLimit = 3 * time.Second
 // error: nothing was delivered. While it runs SIGPIPE is taken too, so that a
 // log that nobody reads any more does not end the service.
 func RunUntilSignal(ctx context.Context, h *Host, signals ...os.Signal) error {
+	h.made("RunUntilSignal") // in the caller's goroutine
+	signals = slices.DeleteFunc(slices.Clone(signals), func(s os.Signal) bool { return s == nil })
 	if len(signals) == 0 {
 		signals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 	}
