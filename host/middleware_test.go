@@ -88,8 +88,9 @@ func TestMiddlewareDecides(t *testing.T) {
 				return next(ctx, struct{ host.Incoming }{m})
 			}, "ack x", "",
 		},
-		"no message is a panic": {
-			func(next host.Next, ctx context.Context, _ host.Incoming) error { return next(ctx, nil) }, "ack x", "code=L-PAN",
+		"no message": {
+			func(next host.Next, ctx context.Context, _ host.Incoming) error { return next(ctx, nil) }, "ack x",
+			"middleware passed on a message that is not the one",
 		},
 		"a message of another subscription": {
 			func(next host.Next, ctx context.Context, _ host.Incoming) error {
