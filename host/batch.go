@@ -18,7 +18,8 @@ const mostBatch = 100_000
 
 // HandleBatch sets a handler that gets up to max messages at a time. It is called
 // when max have come, when wait is over since the first of them came, and when
-// nothing more can come because the window is used up; never with none.
+// nothing more can come because the window is used up; never with none. A wait for
+// which the source does not leave its deliveries with the host is refused.
 //
 // f returns an error for each message in the order of the batch, read as that of
 // a [Handler]; each message is settled by its own, started in that order. A nil

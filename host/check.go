@@ -140,13 +140,21 @@ func (s *subscribed) checkPolicy(profiles []core.Capabilities, known []Finding) 
 		retry = core.Route{} // an own address that Inspect promised is not there any more
 	}
 	var found []Finding
+	for _, f := range append(s.policyFindings(profiles, retry), s.holdFindings(profiles)...) {
+		f.Places = places(s.placeOf(f.Option))
+		if !spokenOf(known, f, s.rules().defaulted[f.Option]) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// policyFindings are what the engine finds wrong.
+func (s *subscribed) policyFindings(profiles []core.Capabilities, retry core.Route) (found []Finding) {
 	for _, c := range core.Check(s.policy, profiles, retry, s.dead, s.declared) {
 		f := s.at()
 		f.Option, f.Message, f.Fix, f.Warning = c.Option, c.Message, c.Fix, c.Warning
-		f.Places = places(s.placeOf(c.Option))
-		if !spokenOf(known, f, s.rules().defaulted[c.Option]) {
-			found = append(found, f)
-		}
+		found = append(found, f)
 	}
 	return found
 }

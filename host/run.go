@@ -48,6 +48,11 @@ const discardLimit = 10 * time.Second
 // pause that people see.
 const quietPoll = 20 * time.Millisecond
 
+// regainedWait is how long a source that had caught up may take to deliver what
+// has come to it while it had no credit. It does not say anew that it has caught
+// up where there is nothing.
+const regainedWait = time.Second
+
 func newRun(h *Host) *run {
 	r := &run{
 		host: h, opts: &h.options, log: h.options.logger,
@@ -217,11 +222,11 @@ func (r *run) look() progress {
 	busy := r.waiting.Len() > 0
 	for _, s := range r.subs {
 		state := s.lane.State()
-		over := state.Ended && state.Fault == nil || state.CaughtUp || s.isGone()
-		if !over {
+		ended := state.Ended && state.Fault == nil || s.isGone()
+		if !ended && (!state.CaughtUp || state.Withheld()) {
 			return sourcesOpen
 		}
-		busy = busy || state.InWork > 0
+		busy = busy || state.InWork > 0 || !ended && time.Since(state.Regained) < regainedWait
 	}
 	for _, a := range r.endpoints {
 		busy = busy || a.outbox.Missing() > 0

@@ -108,6 +108,11 @@ func (r *run) build() {
 	r.host.show(r)
 }
 
+// credit is the window that the subscription declares; 0 = by default.
+func (s *subscribed) credit() frame.Credit {
+	return frame.Credit{Messages: uint64(s.sub.window.messages), Bytes: uint64(s.sub.window.bytes)}
+}
+
 // laneOptions describe the subscription to the engine.
 func (s *subscribed) laneOptions() settlement.LaneOptions {
 	r, rules := s.on.run, s.rules()
@@ -119,7 +124,7 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 		Pace:    s.pace(),
 		NoFloor: rules.noFloor, Floor: rules.floor, MaxElapsed: rules.maxElapsed,
 		SnoozeLimit: rules.snoozes, SnoozeTotal: rules.snoozedIn,
-		Window:   frame.Credit{Messages: uint64(s.sub.window.messages), Bytes: uint64(s.sub.window.bytes)},
+		Window:   s.credit(),
 		Outboxes: r.outbox, Waiting: r.waiting, Journal: engineJournal(r.opts.journal),
 		PublishLimit: r.opts.publishLimit,
 		Failed: func(err error) {

@@ -13,6 +13,7 @@ import (
 type clock struct {
 	mu      sync.Mutex
 	alarms  alarms
+	sets    uint64        // alarms that were set so far
 	wake    chan struct{} // the earliest alarm changed
 	closing chan struct{}
 	done    chan struct{}
@@ -21,6 +22,7 @@ type clock struct {
 // alarm is one entry of a clock. The zero value, with ring set, is not set.
 type alarm struct {
 	at    time.Time
+	turn  uint64 // of those with one time the one that was set first rings first
 	index int    // in the heap + 1; 0 = not set
 	ring  func() // called by the clock's goroutine, without a lock; must not block
 }
@@ -38,7 +40,8 @@ func newClock() *clock {
 // set sets a, or moves it when it is set.
 func (c *clock) set(a *alarm, at time.Time) {
 	c.mu.Lock()
-	a.at = at
+	c.sets++
+	a.at, a.turn = at, c.sets
 	if a.index == 0 {
 		heap.Push(&c.alarms, a)
 	} else {
@@ -123,8 +126,13 @@ func (c *clock) next() (time.Duration, *alarm) {
 // alarms is the heap.
 type alarms []*alarm
 
-func (h alarms) Len() int           { return len(h) }
-func (h alarms) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h alarms) Len() int { return len(h) }
+func (h alarms) Less(i, j int) bool {
+	if c := h[i].at.Compare(h[j].at); c != 0 {
+		return c < 0
+	}
+	return h[i].turn < h[j].turn
+}
 func (h alarms) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i+1, j+1

@@ -19,9 +19,14 @@ type State struct {
 	CaughtUp   bool        // all there is has been delivered
 	Paused     bool        // by Pause, or from the beginning
 	Circuit    CircuitState
+	Regained   time.Time // when credit came back after a pause or an open circuit breaker; zero = never
 	InWork     uint64
 	Position   string // of the newest delivery received, "" = unknown
 }
+
+// Withheld reports whether the source has no credit by a pause or an open circuit
+// breaker: that it has caught up may not hold any more.
+func (s *State) Withheld() bool { return s.Paused || s.Circuit == CircuitOpen }
 
 // Counters count a lane's deliveries. Each delivery is in exactly one of
 // Acked to Stale, or in work.

@@ -3,6 +3,8 @@
 package settlement
 
 import (
+	"time"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
 )
@@ -24,6 +26,7 @@ type dispatch struct {
 	idle      int    // of them, those that wait for lane.work
 	gathering *batch // at most one gathers at a time; nil = none
 	paused    bool
+	regained  time.Time // State.Regained
 	pace      pace
 	circuit   circuit
 }

@@ -62,7 +62,7 @@ func newGeneration(l *Lane, a Attachment) *generation {
 	return &generation{
 		l: l, a: a,
 		log:    l.log.With("plugin", a.Plugin, "generation", a.Number),
-		window: l.window(a.Profiles),
+		window: CreditFor(&l.o, a.Profiles),
 		wanted: make(map[uint64]*flight),
 		stray:  make(map[uint64]int),
 		wake:   make(chan struct{}, 1),

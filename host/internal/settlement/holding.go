@@ -28,6 +28,10 @@ func extension(c *core.Capabilities) time.Duration {
 	return c.MaxHold - c.MaxHold/extendShare
 }
 
+// Prolongs reports whether the holds of a profile are prolonged for as long as the
+// delivery is with the lane.
+func Prolongs(c *core.Capabilities) bool { return extension(c) > 0 }
+
 // extend prolongs a delivery's hold. l.mu is held.
 func (g *generation) extend(f *flight, by time.Duration) {
 	if g.lost || f.wanted || f.state() != core.VoidLive || f.extends > maxExtends {

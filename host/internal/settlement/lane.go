@@ -173,8 +173,8 @@ func (l *Lane) Grant() {
 	}
 }
 
-// window is the credit for a source with the given profiles.
-func (l *Lane) window(profiles []core.Capabilities) frame.Credit {
+// CreditFor is the credit of a lane for a source with the given profiles.
+func CreditFor(o *LaneOptions, profiles []core.Capabilities) frame.Credit {
 	w := frame.Credit{Messages: creditMessagesNoAcks, Bytes: creditBytes}
 	for i := range profiles {
 		if profiles[i].Ack != core.AckNone {
@@ -183,15 +183,15 @@ func (l *Lane) window(profiles []core.Capabilities) frame.Credit {
 	}
 	// So that workers fill their batches while others are settled.
 	most := 1
-	if l.o.Batch != nil {
-		most = l.o.Batch.Max
+	if o.Batch != nil {
+		most = o.Batch.Max
 	}
-	w.Messages = max(w.Messages, 2*uint64(most)*uint64(l.o.Workers))
-	if l.o.Window.Messages > 0 {
-		w.Messages = l.o.Window.Messages
+	w.Messages = max(w.Messages, 2*uint64(most)*uint64(max(o.Workers, 1)))
+	if o.Window.Messages > 0 {
+		w.Messages = o.Window.Messages
 	}
-	if l.o.Window.Bytes > 0 {
-		w.Bytes = l.o.Window.Bytes
+	if o.Window.Bytes > 0 {
+		w.Bytes = o.Window.Bytes
 	}
 	return w
 }
@@ -202,7 +202,7 @@ func (l *Lane) State() State {
 	defer l.mu.Unlock()
 	s := State{
 		Since: l.turned, Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp,
-		Paused: l.paused, Circuit: l.circuit.state,
+		Paused: l.paused, Circuit: l.circuit.state, Regained: l.regained,
 		InWork: l.counts.inWork(), Position: string(l.position),
 	}
 	if l.now != nil {

@@ -32,6 +32,9 @@ func (l *Lane) pause(on bool) {
 
 // regrant has the credit sent anew. l.mu is held.
 func (l *Lane) regrant() {
+	if !l.paused && l.circuit.state != CircuitOpen {
+		l.regained = time.Now()
+	}
 	if l.granted && l.now != nil {
 		l.now.grant()
 	}

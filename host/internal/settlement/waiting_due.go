@@ -3,6 +3,7 @@
 package settlement
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"time"
@@ -172,9 +173,12 @@ func (w *Waiting) leave(s *settlement, lost bool) {
 // laid is a heap of copies, the first due in front.
 type laid []*parcel
 
-func (h laid) Len() int           { return len(h) }
-func (h laid) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h laid) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h laid) Len() int { return len(h) }
+func (h laid) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.generation, b.generation), cmp.Compare(a.id, b.id)) < 0
+}
+func (h laid) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push implements heap.Interface.
 func (h *laid) Push(x any) { *h = append(*h, x.(*parcel)) }
