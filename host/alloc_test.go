@@ -73,3 +73,16 @@ func TestRawBatchesDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a batch of %d, want none", got, size)
 	}
 }
+
+// BenchmarkHandle is what a raw handler costs beside the engine.
+func BenchmarkHandle(b *testing.B) {
+	r := plain[[]byte](func(context.Context, *Message[[]byte]) error { return nil })
+	d := &settlement.Delivery{Message: core.Message{Name: "orders", Payload: []byte("payload")}, Number: 1}
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if said := r.handle(ctx, d); said.Outcome.Kind != core.OutcomeAck {
+			b.Fatal(said)
+		}
+	}
+}

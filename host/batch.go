@@ -76,8 +76,8 @@ func (b *batcher[T]) batch() *settlement.Batch {
 
 // open is the settlement.Batch.Open of b.
 func (b *batcher[T]) open(ctx context.Context, d *settlement.Delivery) (said settlement.Said, ok bool) {
-	if said, unready := b.unready(ctx, d); unready {
-		return said, false
+	if unready(d) {
+		return b.unread(ctx, d), false
 	}
 	m := b.message(d)
 	defer func() {
@@ -144,7 +144,7 @@ func (b *batcher[T]) call(ctx context.Context, ds []*settlement.Delivery, ms []*
 	for i, d := range ds {
 		switch {
 		case errs == nil, i < len(errs) && errs[i] == nil:
-			said[i] = b.acked(&d.Value.(*Message[T]).e)
+			b.acked(&d.Value.(*Message[T]).e, &said[i])
 		case i < len(errs) && errs[i] != errLeftOut: //nolint:errorlint // it is the batch's own
 			said[i] = b.judge(ctx, d, errs[i])
 		default:

@@ -59,6 +59,16 @@ func envelopeOf(m Incoming) (e *envelope) {
 	return m.envelope()
 }
 
+// done forgets the delivery, and what its handler has left. What is seldom used is
+// seldom cleared.
+func (e *envelope) done() {
+	if e.forwards || e.replies || e.undo != nil || e.held.Load() != nil {
+		*e = envelope{self: e.self, from: e.from}
+		return
+	}
+	e.delivery, e.ctx = nil, nil
+}
+
 // name returns what the delivery was read from.
 func (e *envelope) name() string {
 	if e.delivery == nil {

@@ -76,20 +76,20 @@ func (c *calls) exited(ctx context.Context, d *settlement.Delivery) settlement.S
 	return c.panicked(ctx, d, &PanicError{Value: settlement.ErrExited})
 }
 
-// unready reports what is decided about a delivery before anything is decoded:
-// its transport could not read it, or its key could not be told.
-func (c *calls) unready(ctx context.Context, d *settlement.Delivery) (settlement.Said, bool) {
-	switch {
-	case d.Undecodable != nil:
-		return c.undecodable(d, d.Undecodable), true
-	case d.Unkeyed != nil:
-		var e *PanicError
-		if !errors.As(d.Unkeyed, &e) {
-			e = &PanicError{Value: d.Unkeyed} // it has ended its goroutine
-		}
-		return c.panicked(ctx, d, e), true
+// unready reports whether it is decided about a delivery before anything is
+// decoded: its transport could not read it, or its key could not be told.
+func unready(d *settlement.Delivery) bool { return d.Undecodable != nil || d.Unkeyed != nil }
+
+// unread is what it means.
+func (c *calls) unread(ctx context.Context, d *settlement.Delivery) settlement.Said {
+	if d.Undecodable != nil {
+		return c.undecodable(d, d.Undecodable)
 	}
-	return settlement.Said{}, false
+	var e *PanicError
+	if !errors.As(d.Unkeyed, &e) {
+		e = &PanicError{Value: d.Unkeyed} // it has ended its goroutine
+	}
+	return c.panicked(ctx, d, e)
 }
 
 // backedOff turns a plain retry under a Backoff into a retry later.
@@ -101,16 +101,20 @@ func (c *calls) backedOff(d *settlement.Delivery, said settlement.Said) settleme
 	return said
 }
 
-// acked is a nil of the user's code, with what it publishes.
-func (c *calls) acked(e *envelope) settlement.Said {
-	said := settlement.Said{Outcome: core.Outcome{Kind: core.OutcomeAck}, Publishes: e.release()}
+// acked is a nil of the user's code, with what it publishes. said is empty.
+func (c *calls) acked(e *envelope, said *settlement.Said) {
+	said.Outcome.Kind = core.OutcomeAck
+	if e.held.Load() != nil {
+		said.Publishes = e.release()
+	}
 	if !c.rules.forward.IsZero() {
 		said.Publishes = append(said.Publishes, c.forward(e))
 	}
 	if c.replies != nil && e.replies {
 		reply, ok, err := c.replies.publish(c, e)
 		if err != nil {
-			return c.failed(e.delivery, err)
+			*said = c.failed(e.delivery, err)
+			return
 		}
 		if ok {
 			said.Publishes = append(said.Publishes, reply)
@@ -119,7 +123,6 @@ func (c *calls) acked(e *envelope) settlement.Said {
 	if len(said.Publishes) > 0 {
 		said.Failed = c.unpublished(e.undo)
 	}
-	return said
 }
 
 // unpublished returns what decides where a publish of an ack is not confirmed;

@@ -59,21 +59,28 @@ func (r *runner[T]) last(ctx context.Context, in Incoming) error {
 	return r.user(ctx, m)
 }
 
-// user calls the user's handler, if there is one.
+// user calls the user's handler, if there is one, for middleware, which may call
+// it again.
 func (r *runner[T]) user(ctx context.Context, m *Message[T]) error {
-	if r.handler == nil {
-		return nil
-	}
-	m.e.ctx = ctx
 	n, acked := m.e.holds(), false
 	defer func() {
 		if !acked {
 			m.e.forget(n)
 		}
 	}()
-	err := r.handler(ctx, m)
+	err := r.once(ctx, m)
 	acked = err == nil
 	return err
+}
+
+// once calls the user's handler, if there is one. What it holds back after it
+// failed is left to the message's end.
+func (r *runner[T]) once(ctx context.Context, m *Message[T]) error {
+	if r.handler == nil {
+		return nil
+	}
+	m.e.ctx = ctx
+	return r.handler(ctx, m)
 }
 
 // message returns one for a delivery.
@@ -81,18 +88,19 @@ func (r *runner[T]) message(d *settlement.Delivery) *Message[T] {
 	m, ok := r.pool.Get().(*Message[T])
 	if !ok {
 		m = new(Message[T])
+		m.e.self, m.e.from = m, r.from
 	}
-	m.e.self, m.e.delivery, m.e.from = m, d, r.from
+	m.e.delivery = d
 	return m
 }
 
 // handle is the settlement.Handler of r.
-func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settlement.Said {
-	if said, unready := r.unready(ctx, d); unready {
-		return said
+func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) (said settlement.Said) {
+	if unready(d) {
+		return r.unread(ctx, d)
 	}
 	m := r.message(d)
-	said := r.call(ctx, m)
+	r.call(ctx, m, &said)
 	// Only what came to an end in order is used again: after a panic the message
 	// may still be in somebody's hands.
 	if said.Outcome.Cause != core.CausePanic {
@@ -103,36 +111,39 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) settleme
 
 // done ends a message, to be used again.
 func (r *runner[T]) done(m *Message[T]) {
-	*m = Message[T]{}
+	var zero T
+	m.Value = zero
+	m.e.done()
 	r.pool.Put(m)
 }
 
-// call decodes the message, runs the handler and reads what it said. Decoding
-// may be code of the user's as well.
-func (r *runner[T]) call(ctx context.Context, m *Message[T]) (said settlement.Said) {
+// call decodes the message, runs the handler and reads what it said into said,
+// which is empty. Decoding may be code of the user's as well.
+func (r *runner[T]) call(ctx context.Context, m *Message[T], said *settlement.Said) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
-			said = r.panicked(ctx, m.e.delivery, thrown(v))
+			*said = r.panicked(ctx, m.e.delivery, thrown(v))
 		} else if !returned {
 			said.Outcome.Kind, said.Err = core.OutcomeRetry, settlement.ErrExited // for undo alone
 		}
-		m.e.undoUnless(&said)
+		m.e.undoUnless(said)
 	}()
-	said = r.outcome(ctx, m)
+	r.outcome(ctx, m, said)
 	returned = true
-	return said
 }
 
 // outcome is call without what happens when the user's code does not return.
-func (r *runner[T]) outcome(ctx context.Context, m *Message[T]) settlement.Said {
+func (r *runner[T]) outcome(ctx context.Context, m *Message[T], said *settlement.Said) {
 	if err := decode(r.codecs, r.rules.contentType, &m.e.delivery.Message, &m.Value); err != nil {
-		return r.undecodable(m.e.delivery, err)
+		*said = r.undecodable(m.e.delivery, err)
+		return
 	}
 	if err := r.run(ctx, m); err != nil {
-		return r.judge(ctx, m.e.delivery, err)
+		*said = r.judge(ctx, m.e.delivery, err)
+		return
 	}
-	return r.acked(&m.e)
+	r.acked(&m.e, said)
 }
 
 // run calls the handler with its middleware.
@@ -145,5 +156,5 @@ func (r *runner[T]) run(ctx context.Context, m *Message[T]) error {
 	if r.next != nil {
 		return r.next(ctx, m)
 	}
-	return r.user(ctx, m)
+	return r.once(ctx, m)
 }
