@@ -24,7 +24,9 @@ const abortLimit = 3 * time.Second
 //
 // It returns what Run returned. A start that the first signal cut short is no
 // error: nothing was delivered. While it runs SIGPIPE is taken too, so that a
-// log that nobody reads any more does not end the service.
+// log that nobody reads any more does not end the service. It does not work in a
+// synctest bubble, where signals do not come; tests run hosts by [Host.Run], or by
+// package hosttest.
 func RunUntilSignal(ctx context.Context, h *Host, signals ...os.Signal) error {
 	h.made("RunUntilSignal") // in the caller's goroutine
 	signals = slices.DeleteFunc(slices.Clone(signals), func(s os.Signal) bool { return s == nil })

@@ -3,7 +3,7 @@
 // Command quickstart is a service of one handler: it reads orders from standard
 // input and prints those that are shipped. main_test.go tests it.
 //
-//	go run ./examples/quickstart < examples/quickstart/orders.txt
+//	LONGSHORE_PLUGIN_DIR=$PWD/bin go run ./examples/quickstart < examples/quickstart/orders.txt
 package main
 
 import (
