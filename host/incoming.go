@@ -46,6 +46,7 @@ type envelope struct {
 	held     atomic.Pointer[held] // by PublishWith; nil = nothing
 	cloned   bool                 // it is not the handler's
 	index    int                  // in its batch
+	passage  *passage             // through its middleware; nil = there is none
 }
 
 // envelopeOf returns the envelope of what a user has passed on, nil where there is
@@ -62,7 +63,7 @@ func envelopeOf(m Incoming) (e *envelope) {
 // done forgets the delivery, and what its handler has left. What is seldom used is
 // seldom cleared.
 func (e *envelope) done() {
-	if e.forwards || e.replies || e.undo != nil || e.held.Load() != nil {
+	if e.forwards || e.replies || e.undo != nil {
 		*e = envelope{self: e.self, from: e.from}
 		return
 	}

@@ -56,7 +56,9 @@ func setHeader(hs core.Headers, name, value string) core.Headers {
 // over, held back, or answered. Middleware of Publish may call its next several
 // times, each of which publishes; elsewhere a call is refused once one went
 // well. Middleware that does not call it keeps the message from leaving, and
-// what it returns is what the caller gets. A panic goes to the caller.
+// what it returns is what the caller gets. What it has under way when it returns
+// ends as at the end of its context, and nothing leaves after that. A panic goes to
+// the caller.
 type PublishNext func(ctx context.Context, o *Outgoing) (Receipt, error)
 
 // wrapLeaving wraps the publishing of messages into middleware, the first outermost;
@@ -90,6 +92,8 @@ type exit struct {
 	many  bool        // it may leave several times
 	taken atomic.Bool // it is leaving, or has left
 	left  atomic.Bool // it has left, or may have
+
+	passage passage
 }
 
 // The errors of middleware that does what it may not.
@@ -107,9 +111,15 @@ func leave(ctx context.Context, o *Outgoing) (Receipt, error) {
 	if o.To != w.to {
 		return Receipt{}, fmt.Errorf("middleware changed the destination to %v; publish to it with a publisher of its own", o.To)
 	}
+	if err := w.passage.begin(); err != nil {
+		return Receipt{}, err
+	}
+	defer w.passage.end()
 	if w.taken.Swap(true) && !w.many {
 		return Receipt{}, errTwice
 	}
+	ctx, cancel := w.passage.until(ctx)
+	defer cancel()
 	receipt, maybe, err := w.leave(ctx, o)
 	if err == nil || maybe {
 		w.left.Store(true)
@@ -123,6 +133,7 @@ func leave(ctx context.Context, o *Outgoing) (Receipt, error) {
 // message may have left.
 func (w *exit) through(ctx context.Context, first PublishNext, o *Outgoing) (_ Receipt, maybe bool, err error) {
 	o.exit = w
+	defer w.passage.close()
 	receipt, err := first(ctx, o)
 	return receipt, w.left.Load(), err
 }

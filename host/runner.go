@@ -53,7 +53,16 @@ func (r *runner[T]) last(ctx context.Context, in Incoming) error {
 			m, _ = e.self.(*Message[T])
 		}
 	}
-	if m == nil || m.e.from != r.from || m.e.delivery == nil {
+	if m == nil || m.e.from != r.from || m.e.cloned {
+		return errForeign
+	}
+	if w := m.e.passage; w != nil {
+		if err := w.begin(); err != nil {
+			return err
+		}
+		defer w.end()
+	}
+	if m.e.delivery == nil {
 		return errForeign
 	}
 	return r.user(ctx, m)
@@ -90,6 +99,9 @@ func (r *runner[T]) message(d *settlement.Delivery) *Message[T] {
 		m = new(Message[T])
 		m.e.self, m.e.from = m, r.from
 	}
+	if len(r.rules.middleware) > 0 {
+		m.e.passage = &passage{single: true}
+	}
 	m.e.delivery = d
 	return m
 }
@@ -109,10 +121,16 @@ func (r *runner[T]) handle(ctx context.Context, d *settlement.Delivery) (said se
 	return said
 }
 
-// done ends a message, to be used again.
+// done ends a message, to be used again unless the user's code may have kept what
+// would do something with it then.
 func (r *runner[T]) done(m *Message[T]) {
 	var zero T
 	m.Value = zero
+	if m.e.passage != nil || m.e.held.Load() != nil {
+		m.e.release()
+		m.e.delivery = nil
+		return
+	}
 	m.e.done()
 	r.pool.Put(m)
 }
@@ -153,8 +171,11 @@ func (r *runner[T]) run(ctx context.Context, m *Message[T]) error {
 		defer cancel()
 		ctx = limited
 	}
-	if r.next != nil {
-		return r.next(ctx, m)
+	if r.next == nil {
+		return r.once(ctx, m)
 	}
-	return r.once(ctx, m)
+	if w := m.e.passage; w != nil {
+		defer w.close()
+	}
+	return r.next(ctx, m)
 }
