@@ -180,6 +180,9 @@ func (s *subscribed) health(on *EndpointHealth, c *condition, host Health) Subsc
 		Name: s.sub.name, State: SubscriptionOpen, Counters: countersOf(s.lane.Counters()),
 		Since: latest(lane.Since, on.Since, host.Since),
 	}
+	if s.hooks != nil {
+		out.Hooks = int(s.hooks.waiting()) //nolint:gosec // of what is in memory
+	}
 	down := func(since time.Time, reason string) {
 		out.State, out.Since, out.Reason = SubscriptionDown, since, shorten(reason)
 	}

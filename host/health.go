@@ -103,6 +103,8 @@ type SubscriptionHealth struct {
 	// Reason is why nothing is delivered, "" where that is as the service wants it.
 	Reason   string   `json:"reason,omitempty"`
 	Counters Counters `json:"counters"`
+	// Hooks counts the calls of AfterSettle and OnFinalFailure that wait or run.
+	Hooks int `json:"hooks"`
 }
 
 // SubscriptionState is what a subscription is at.

@@ -273,7 +273,8 @@ func TestHealthIsJSON(t *testing.T) {
             "lost": 0,
             "failed": 0,
             "reports": 0
-          }
+          },
+          "hooks": 0
         }
       ]
     }

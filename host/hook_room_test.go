@@ -35,3 +35,18 @@ func TestSlowHooksHoldUpTheSubscription(t *testing.T) {
 	close(release)
 	eventually(t, "all are told", func() bool { return len(told.all()) == all })
 }
+
+// Health counts the calls that wait or run.
+func TestHealthCountsHooks(t *testing.T) {
+	in := newQueues()
+	s := newService()
+	release := make(chan struct{})
+	host.Handle(attach(s.Host, "in", in).Subscription("orders"), acks,
+		host.AfterSettle(func(context.Context, host.Settled) { <-release }))
+	hooks := func() int { return s.Health().Endpoints[0].Subscriptions[0].Hooks }
+	s.serve(t)
+	in.put("orders", "1", "2", "3")
+	eventually(t, "one runs and two wait", func() bool { return hooks() == 3 })
+	close(release)
+	eventually(t, "none is left", func() bool { return hooks() == 0 })
+}
