@@ -15,16 +15,21 @@ import (
 
 // outlet is a destination of publishers in one run, with what it can carry.
 type outlet struct {
-	on   *attached
-	to   core.Destination
-	caps core.Publishing
+	on     *attached
+	to     core.Destination
+	caps   core.Publishing
+	shares bool // its transport runs in this process, and reads what it was given until the receipt
+}
+
+func newOutlet(a *attached, to core.Destination, caps core.Publishing) *outlet {
+	return &outlet{on: a, to: to, caps: caps, shares: a.endpoint.plugin.InProcess != nil}
 }
 
 // openOutlets lets publishers publish.
 func (r *run) openOutlets() {
 	for _, p := range r.host.publishers {
 		t := r.target(p.to, transportpb.Purpose_PURPOSE_APPLICATION)
-		p.outlet.Store(&outlet{on: r.byName[p.to.Endpoint], to: p.to, caps: convert.ToPublishing(t.GetPublishing())})
+		p.outlet.Store(newOutlet(r.byName[p.to.Endpoint], p.to, convert.ToPublishing(t.GetPublishing())))
 	}
 }
 

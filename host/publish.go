@@ -48,9 +48,8 @@ func (p *Publisher[T]) Destination() core.Destination { return p.made().to }
 // the endpoint's publish window is used up, it waits for room. An endpoint that
 // is down fails it at once with [ErrEndpointDown]. Errors are a [*PublishError].
 //
-// What a v of type []byte or core.Message shares with the caller is not copied.
-// It must not change before Publish returns; where ctx or a timeout has ended it
-// and its transport runs in this process, never.
+// What a v of type []byte or core.Message shares with the caller must not change
+// before Publish returns.
 func (p *Publisher[T]) Publish(ctx context.Context, v T, opts ...SendOption) (Receipt, error) {
 	c := p.made().newCall()
 	o, err := prepare(p.p, c, &v, opts)
@@ -58,11 +57,17 @@ func (p *Publisher[T]) Publish(ctx context.Context, v T, opts ...SendOption) (Re
 		p.p.free(c)
 		return Receipt{}, refuse(p.p.to, err)
 	}
+	if o.shares && isRaw[T]() {
+		c.own()
+	}
 	if p.p.first != nil {
 		return p.p.nowThrough(ctx, c, o)
 	}
 	receipt, err, again := p.p.now(ctx, o, &c.out, &c.f, c.limit)
 	if again {
+		if err != nil { // a transport that was lost may still read it
+			c.bytes, c.headers = nil, nil
+		}
 		p.p.free(c)
 	}
 	return receipt, err
@@ -76,8 +81,9 @@ func (p *Publisher[T]) Publish(ctx context.Context, v T, opts ...SendOption) (Re
 // kept the message from leaving, the Pending has ended with what that returned.
 //
 // What a v of type []byte or core.Message shares with the caller is not copied
-// and must not change before the receipt: clone the Message that a handler was
-// given, or wait for the receipt before it returns.
+// and must not change before the receipt, nor after an error that says MaybeSent:
+// clone the Message that a handler was given, or wait for the receipt before it
+// returns.
 func (p *Publisher[T]) PublishAsync(ctx context.Context, v T, opts ...SendOption) (*Pending, error) {
 	c := p.made().newCall()
 	defer p.p.free(c)

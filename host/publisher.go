@@ -5,6 +5,7 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,29 @@ type call struct {
 	send
 	out frame.Outgoing
 	f   flight
+
+	bytes   []byte // of own
+	headers core.Headers
+}
+
+// keptBytes is how much memory a free call keeps for copies at most.
+const keptBytes = 64 << 10
+
+// own makes what the message shares with its caller the call's own. Its memory is
+// used again only where nobody reads it any more.
+func (c *call) own() {
+	m := &c.out.Message
+	b := slices.Grow(c.bytes[:0], frame.Weight(m))
+	add := func(v []byte) []byte {
+		at := len(b)
+		b = append(b, v...)
+		return b[at:len(b):len(b)]
+	}
+	c.headers = c.headers[:0]
+	for _, h := range m.Headers {
+		c.headers = append(c.headers, core.Header{Name: h.Name, Value: add(h.Value)})
+	}
+	m.Payload, m.Headers, c.bytes = add(m.Payload), c.headers, b
 }
 
 // newCall returns a call that is free.
@@ -56,6 +80,10 @@ func (p *publisher) newCall() *call {
 // free gives the call back. Nobody else may hold it or its flight.
 func (p *publisher) free(c *call) {
 	c.send, c.out = send{}, frame.Outgoing{}
+	if cap(c.bytes) > keptBytes {
+		c.bytes = nil
+	}
+	clear(c.headers)
 	c.f.reset()
 	p.calls.Put(c)
 }
@@ -210,6 +238,7 @@ func (o *Outgoing) frame() frame.Outgoing {
 // nowThrough is now with middleware.
 func (p *publisher) nowThrough(ctx context.Context, c *call, o *outlet) (Receipt, error) {
 	m, limit := outgoing(p.to, &c.out), c.limit
+	c.bytes, c.headers = nil, nil // it is m's
 	p.free(c)
 	w := &exit{to: p.to, many: true}
 	w.leave = func(ctx context.Context, m *Outgoing) (Receipt, bool, error) {

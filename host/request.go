@@ -175,6 +175,9 @@ func (q *request) send(ctx context.Context, o *Outgoing) (reply core.Message, ma
 	if f := out.Check(); f != nil {
 		return reply, false, f
 	}
+	if q.outlet.shares { // it may be cut off
+		out.Message = cloneMessage(out.Message)
+	}
 	a := q.outlet.on
 	size := int64(frame.Weight(&out.Message))
 	if !a.requests.room.tryTake(size) && !a.requests.room.take(ctx, size, nil) {
@@ -259,7 +262,7 @@ type requests struct {
 // outlet returns a destination's outlet, or why the plugin refuses it.
 func (q *requests) outlet(a *attached, to core.Destination) (*outlet, error) {
 	if t := a.run.target(to, transportpb.Purpose_PURPOSE_APPLICATION); t != nil {
-		return &outlet{on: a, to: to, caps: convert.ToPublishing(t.GetPublishing())}, nil
+		return newOutlet(a, to, convert.ToPublishing(t.GetPublishing())), nil
 	}
 	q.mu.Lock()
 	known, ok := q.known[to.Name]
@@ -279,5 +282,5 @@ func (q *requests) outlet(a *attached, to core.Destination) (*outlet, error) {
 	if known.err != nil {
 		return nil, refused(core.FaultInvalid, "the transport refuses it: %v", known.err)
 	}
-	return &outlet{on: a, to: to, caps: known.route.Caps}, nil
+	return newOutlet(a, to, known.route.Caps), nil
 }
