@@ -62,6 +62,7 @@ func (b *Broker) matches(subscription, queue string) bool {
 func (c *consumer) want(handed, count, bytes uint64) {
 	c.maxCount, c.maxBytes = count, bytes
 	c.sent = slices.DeleteFunc(c.sent, func(s sent) bool { return s.number <= handed })
+	c.answerEarly()
 }
 
 func (c *consumer) hungry() bool {
