@@ -112,6 +112,10 @@ func (s *settlement) unsay() {
 
 // goOn goes on with what the handler has said, as begin.
 func (s *settlement) goOn() bool {
+	if s.direct() {
+		s.ack()
+		return false
+	}
 	if s.said.Snooze && s.snooze() {
 		return false
 	}

@@ -69,14 +69,7 @@ func (s *settlement) ask(run frame.VerdictRun) (core.Result, bool) {
 // a failure that leads to more than L-UNS, a copy that is out, a row of the
 // journal that goes with the verdict, or a test that looks at the results.
 func (s *settlement) wantsAnswer() bool {
-	if s.l.o.Observe != nil || s.did&didPublish != 0 || s.row != "" || !s.step.End {
-		return true
-	}
-	if s.step.Else == 0 {
-		return false
-	}
-	failed := &s.plan.Steps[s.step.Else]
-	return failed.Do != core.ActLog || failed.Code != core.LogUnsettled || !failed.End
+	return s.l.o.Observe != nil || s.did&didPublish != 0 || s.row != "" || !silent(&s.plan, &s.step)
 }
 
 // why is the reason of a reject, one line.
