@@ -133,7 +133,9 @@ func (q *request) open(ctx context.Context) (err error) {
 	case !a.spec.GetRequests():
 		return ErrNoRequests
 	}
-	q.outlet, err = a.requests.outlet(a, q.to)
+	if q.outlet, err = a.requests.outlet(ctx, a, q.to); ctx.Err() != nil {
+		return ended(ctx)
+	}
 	return err
 }
 
@@ -260,7 +262,7 @@ type requests struct {
 }
 
 // outlet returns a destination's outlet, or why the plugin refuses it.
-func (q *requests) outlet(a *attached, to core.Destination) (*outlet, error) {
+func (q *requests) outlet(ctx context.Context, a *attached, to core.Destination) (*outlet, error) {
 	if t := a.run.target(to, transportpb.Purpose_PURPOSE_APPLICATION); t != nil {
 		return newOutlet(a, to, convert.ToPublishing(t.GetPublishing())), nil
 	}
@@ -269,8 +271,8 @@ func (q *requests) outlet(a *attached, to core.Destination) (*outlet, error) {
 	q.mu.Unlock()
 	if !ok {
 		var lasting bool
-		known.route, lasting, known.err = a.ask(&transportpb.Target{Name: to.Name, Purpose: transportpb.Purpose_PURPOSE_APPLICATION})
-		if lasting {
+		known.route, lasting, known.err = a.ask(ctx, &transportpb.Target{Name: to.Name, Purpose: transportpb.Purpose_PURPOSE_APPLICATION})
+		if lasting && len(to.Name) <= nameKept {
 			q.mu.Lock()
 			if q.known == nil || len(q.known) >= routesKept {
 				q.known = make(map[string]knownRoute)

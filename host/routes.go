@@ -18,6 +18,10 @@ import (
 // enough to forget all at once.
 const routesKept = 1024
 
+// nameKept is how long a name is remembered, as that a message brings may be of any
+// length; those of brokers are shorter, and one that is longer is asked for again.
+const nameKept = 1 << 10
+
 // routes finds the routes to destinations that the start did not know, for one
 // purpose.
 type routes struct {
@@ -44,7 +48,7 @@ func (c *routes) to(d core.Destination) (core.Route, error) {
 		return known.route, known.err
 	}
 	route, lasting, err := c.ask(d)
-	if lasting {
+	if lasting && len(d.Name) <= nameKept {
 		c.mu.Lock()
 		if c.known == nil || len(c.known) >= routesKept {
 			c.known = make(map[core.Destination]knownRoute)
@@ -65,15 +69,15 @@ func (c *routes) ask(to core.Destination) (route core.Route, lasting bool, err e
 	if a == c.s.on && c.purpose == transportpb.Purpose_PURPOSE_RETRY {
 		target.For = []uint32{c.s.id}
 	}
-	route, lasting, err = a.ask(target)
+	route, lasting, err = a.ask(context.Background(), target)
 	route.Own = a == c.s.on
 	return route, lasting, err
 }
 
 // ask asks the plugin about a destination that the start did not know. Without
 // an answer the endpoint's widest abilities are taken, and the publish will
-// tell.
-func (a *attached) ask(target *transportpb.Target) (route core.Route, lasting bool, err error) {
+// tell. It waits no longer than ctx and the start limit.
+func (a *attached) ask(ctx context.Context, target *transportpb.Target) (route core.Route, lasting bool, err error) {
 	route = core.Route{
 		To:    core.Destination{Endpoint: a.endpoint.name, Name: target.GetName()},
 		Caps:  convert.ToPublishing(a.spec.GetPublishing()),
@@ -83,8 +87,9 @@ func (a *attached) ask(target *transportpb.Target) (route core.Route, lasting bo
 	if g == nil {
 		return route, false, nil
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, a.run.opts.startLimit)
+	ctx, cancel := context.WithTimeout(ctx, a.run.opts.startLimit)
 	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
 	r, err := g.Link().Inspect(ctx, &transportpb.InspectRequest{
 		Registrations: a.usage.request.Registrations, Destinations: []*transportpb.Target{target},
 	})
@@ -115,7 +120,7 @@ func (r *run) routeOf(c settlement.Copy) core.Route {
 			Restarts: a.restarts(), Own: c.Endpoint == c.To.Endpoint,
 		}
 	}
-	route, _, _ := a.ask(&transportpb.Target{Name: c.To.Name, Purpose: p})
+	route, _, _ := a.ask(context.Background(), &transportpb.Target{Name: c.To.Name, Purpose: p})
 	route.Own = c.Endpoint == c.To.Endpoint
 	return route
 }
