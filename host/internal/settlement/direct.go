@@ -27,21 +27,34 @@ func directAcks(o *LaneOptions, profiles []core.Capabilities) []bool {
 	return direct
 }
 
-// direct reports whether s ends with an ack that needs no plan.
-func (s *settlement) direct() bool {
+// direct reports whether what was said is a nil that ends s with an ack that needs
+// no plan.
+func (s *settlement) direct(said *Said) bool {
 	f := s.f
-	return f.gen.direct[f.profile] && s.said.Outcome == acked && len(s.said.Publishes) == 0 && !s.said.Snooze && s.row == "" &&
-		f.state() == core.VoidLive && (len(s.d.Identity) == 0 || !s.l.floors.any.Load())
+	return f.gen.direct[f.profile] && said.Outcome == acked && said.Err == nil && len(said.Publishes) == 0 && !said.Snooze &&
+		s.row == "" && f.state() == core.VoidLive && (len(s.d.Identity) == 0 || !s.l.floors.any.Load())
 }
 
 // ack ends s with the verdict alone, as decide would. s is the worker's.
 func (s *settlement) ack() {
-	s.c.Outcome, s.c.Void = acked, core.VoidLive
-	s.plan.N, s.plan.Notes = 0, 0
-	s.decided = true
-	s.did = didSettle
-	s.final = frame.VerdictRun{First: s.f.id, Count: 1, Kind: core.VerdictAck}
-	s.finish()
+	l, f, r := s.l, s.f, ResultAcked
+	l.mu.Lock()
+	switch v := f.state(); {
+	case v == core.VoidReturns:
+		r = ResultStale
+		l.counts.Failed++
+	case v == core.VoidLive && !f.gen.lost:
+		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictAck})
+	}
+	l.counts.add(r)
+	s.part()
+	l.working--
+	quiet := l.quiet()
+	l.mu.Unlock()
+	s.key, s.d, s.bad = nil, Delivery{}, nil
+	if quiet {
+		l.changed()
+	}
 }
 
 // silent reports whether a plan ends with a verdict and nothing but L-UNS follows

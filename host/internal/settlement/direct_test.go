@@ -3,6 +3,9 @@
 package settlement
 
 import (
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,5 +105,74 @@ func TestDirectAcksEndAsPlans(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a nil leaves behind in the worker's settlement is nothing that a next
+// delivery could take for its own.
+func TestDirectAcksLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *bench
+		var s *settlement
+		b = newBench(t, kindC, func(*Delivery) Said {
+			b.lane.mu.Lock()
+			defer b.lane.mu.Unlock()
+			s = b.lane.running[0]
+			return Said{Outcome: acked}
+		}, func(s *setup) { s.blind = true })
+		synctest.Wait()
+		d := message("1", core.CountHeader, "no number", "a", "b")
+		d.Identity, d.Position, d.Scope, d.PublishedAt = []byte("id"), []byte("at"), "scope", 1
+		b.p.deliver(d)
+		synctest.Wait()
+		if c := b.lane.Counters(); c.Acked != 1 {
+			t.Fatalf("counters %+v", c)
+		}
+		kept := strings.Fields("l index generation id c of plan cur step wait")
+		v := reflect.ValueOf(s).Elem()
+		for i := range v.NumField() {
+			if name := v.Type().Field(i).Name; !slices.Contains(kept, name) && !v.Field(i).IsZero() {
+				t.Errorf("%s is %v", name, v.Field(i))
+			}
+		}
+	})
+}
+
+// A case begins as that of its profile, whatever the last one became.
+func TestCasesBeginAnew(t *testing.T) {
+	o := LaneOptions{RetryTo: open("own", stored), Dead: open("dead", stored)}
+	of := cases(&o, []core.Capabilities{kindA, kindC})
+	s := &settlement{}
+	for i := range 4 {
+		s.begins(&of[i/2])
+		if d := cmp.Diff(of[i/2], s.c); d != "" {
+			t.Fatal(d)
+		}
+		v := reflect.ValueOf(&s.c).Elem()
+		for f := range v.NumField() {
+			switch name := v.Type().Field(f).Name; name {
+			case "Source", "Retry", "Dead", "Journal": // of the profile
+			case "Attempt", "Outcome", "Held", "Floor", "Void", "Spent", "Full":
+				fill(v.Field(f))
+			default:
+				t.Fatalf("does %s change with a delivery?", name)
+			}
+		}
+	}
+}
+
+// fill sets everything in v.
+func fill(v reflect.Value) {
+	switch {
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.CanInt():
+		v.SetInt(1)
+	default:
+		v.SetUint(1)
 	}
 }

@@ -93,7 +93,9 @@ func (l *Lane) recycle(f *flight) {
 		g.stray[f.id] = f.extends
 	}
 	g.settled()
-	f.void.Store(uint32(core.VoidLive))
+	if f.state() != core.VoidLive {
+		f.void.Store(uint32(core.VoidLive))
+	}
 	f.gen, f.s, f.scope, f.unkeyed = nil, nil, "", nil
 	f.snoozes, f.snoozed = 0, 0
 	f.wanted, f.extends, f.prolong = false, 0, 0

@@ -38,7 +38,8 @@ type generation struct {
 	wanted map[uint64]*flight // whose verdict's answer is awaited
 	stray  map[uint64]int     // unanswered EXTENDs of deliveries that have ended
 	fences []chan struct{}
-	direct []bool // by profile: see directAcks
+	cases  []core.Case // by profile, of no delivery yet
+	direct []bool      // by profile: see directAcks
 
 	// The reader's alone: what Key has said of a frame so far, and the frame while
 	// it is asked.
@@ -64,6 +65,7 @@ func newGeneration(l *Lane, a Attachment) *generation {
 		l: l, a: a,
 		log:    l.log.With("plugin", a.Plugin, "generation", a.Number),
 		window: CreditFor(&l.o, a.Profiles),
+		cases:  cases(&l.o, a.Profiles),
 		direct: directAcks(&l.o, a.Profiles),
 		wanted: make(map[uint64]*flight),
 		stray:  make(map[uint64]int),

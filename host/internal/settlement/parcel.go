@@ -116,7 +116,7 @@ func (s *settlement) layBy() (*parcel, core.Case) {
 func (p *parcel) takeUp() *settlement {
 	s := p.l.settlement()
 	s.left, s.waiting, s.decided = true, true, true
-	s.c = p.restored()
+	s.c, s.of = p.restored(), nil
 	core.Decide(&p.l.o.Policy, &s.c, &s.plan)
 	s.cur = p.cur.On(&s.plan)
 	for i := range s.plan.N {

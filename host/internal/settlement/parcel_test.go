@@ -117,7 +117,7 @@ func TestTakenUpAsItWas(t *testing.T) {
 func TestParcelsKnowEveryField(t *testing.T) {
 	tests := map[reflect.Type]string{
 		reflect.TypeFor[settlement](): "l f left index key over stray handling hush probe decided clone generation id d said reason failed row bad " +
-			"c plan cur step trace did final fault out stored released marked reserved waiting " +
+			"c of plan cur step trace did final fault out stored released marked reserved waiting " +
 			"tries deadline resend keeping acking wait",
 		reflect.TypeFor[Delivery]():       "Message Attempt Number Last Scope Identity Position Published Received Undecodable Unkeyed Snoozes Returned Value",
 		reflect.TypeFor[frame.Outgoing](): "ID Message Purpose Carry DeliverAfter DedupID Options",

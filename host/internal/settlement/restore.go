@@ -78,6 +78,7 @@ func (w *Waiting) adopt(row *Row, o RestoreOptions) {
 	s.stored = row.ID
 	m := row.Copy.Message.Clone()
 	s.out = frame.Outgoing{Message: m, Purpose: row.Copy.Purpose, Carry: row.Copy.Carry}
+	s.of = nil
 	s.c = core.Case{
 		Source:  core.Capabilities{Ack: core.AckSingle},
 		Retry:   o.Route(row.Copy),

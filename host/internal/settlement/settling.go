@@ -40,6 +40,7 @@ type settlement struct {
 	bad    []byte // a count header that is no number
 
 	c     core.Case
+	of    *core.Case // what c is but for the delivery's own; nil = nothing
 	plan  core.Plan
 	cur   core.Cursor
 	step  core.Step
@@ -91,8 +92,13 @@ func (s *settlement) begin() bool {
 	s.open()
 	if core.Admit(&s.l.o.Policy, &s.c) {
 		s.handling = true
-		s.said = s.l.o.Handle(s.l.handling, &s.d)
+		said := s.l.o.Handle(s.l.handling, &s.d)
 		s.handling = false
+		if s.direct(&said) {
+			s.ack()
+			return false
+		}
+		s.said = said
 		s.unsay()
 	}
 	return s.goOn()
@@ -112,7 +118,8 @@ func (s *settlement) unsay() {
 
 // goOn goes on with what the handler has said, as begin.
 func (s *settlement) goOn() bool {
-	if s.direct() {
+	if s.direct(&s.said) {
+		s.said = Said{}
 		s.ack()
 		return false
 	}
@@ -132,24 +139,15 @@ func (s *settlement) open() {
 	l, f := s.l, s.f
 	item := f.item()
 	s.generation, s.id = f.gen.a.Number, f.id
-	s.c = core.Case{ // the outcome follows
-		Source:  *f.caps(),
-		Retry:   l.o.RetryTo,
-		Dead:    l.o.Dead,
-		Journal: l.o.Journal != nil,
+	s.begins(&f.gen.cases[f.profile])
+	d := &s.d // which is empty
+	d.Message, d.Scope, d.Identity, d.Position = item.Message, item.Scope, item.Identity, item.Position
+	d.Received, d.Snoozes = f.received, f.snoozes
+	if item.Undecodable != nil {
+		d.Undecodable = foreignFault(item.Undecodable)
 	}
-	if l.o.RetryFunc != nil && s.c.Retry.State == core.RouteNone {
-		s.c.Retry.State = core.RouteOpen // until the function says otherwise
-	}
-	s.d = Delivery{
-		Message:     item.Message,
-		Scope:       item.Scope,
-		Identity:    item.Identity,
-		Position:    item.Position,
-		Received:    f.received,
-		Undecodable: foreignFault(item.Undecodable),
-		Unkeyed:     f.unkeyed,
-		Snoozes:     f.snoozes,
+	if f.unkeyed != nil {
+		d.Unkeyed = f.unkeyed
 	}
 	if item.PublishedAt != 0 {
 		s.d.Published = time.Unix(0, item.PublishedAt)
@@ -218,7 +216,7 @@ func (s *settlement) route() {
 	if err != nil {
 		r.State, s.reason = core.RouteRefused, err
 	}
-	s.c.Retry = r
+	s.c.Retry, s.of = r, nil
 }
 
 // walk carries out steps until one of them waits. It reports whether s is the
