@@ -15,7 +15,7 @@ import (
 func (h *Host) Health() Health {
 	h.made("Health")
 	h.mu.Lock()
-	now := Health{State: h.state, Since: h.since, Reason: h.reason}
+	now := Health{State: h.state, Since: h.since, Reason: h.reason, Endpoints: []EndpointHealth{}}
 	r, ran := h.shown, h.ran
 	h.mu.Unlock()
 	switch {
@@ -66,6 +66,7 @@ func (h *Host) show(r *run) {
 func (e *Endpoint) unbuilt(now Health) EndpointHealth {
 	out := EndpointHealth{
 		Name: e.name, Transport: e.plugin.Name, Optional: e.plugin.Optional, State: EndpointStarting, Since: now.Since,
+		Subscriptions: []SubscriptionHealth{},
 	}
 	state := SubscriptionWaiting
 	if now.State == StateStopped {
@@ -161,7 +162,8 @@ func (a *attached) health(host Health) EndpointHealth {
 		Name: a.endpoint.name, Transport: a.plugin(), Optional: a.endpoint.plugin.Optional,
 		State: c.state, Since: c.since, Reason: c.reason,
 		Generation: c.generation, Restarts: max(c.tries, 1) - 1,
-		Published: Published{Confirmed: p.Confirmed, Refused: p.Refused, Unknown: p.Unknown, Missing: p.Missing},
+		Published:     Published{Confirmed: p.Confirmed, Refused: p.Refused, Unknown: p.Unknown, Missing: p.Missing},
+		Subscriptions: []SubscriptionHealth{},
 	}
 	if c.last != nil {
 		out.Stderr = c.last.Stderr()

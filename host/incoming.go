@@ -101,7 +101,9 @@ func (e *envelope) undone(why error) { undone(e.from, e.undo, why) }
 // may be the engine's goroutine.
 func undone(from *Subscription, undo []func(error), why error) {
 	for _, f := range undo {
-		func() {
+		done := make(chan struct{})
+		go func() { // which it may end
+			defer close(done)
 			defer func() {
 				if v := recover(); v != nil {
 					e := thrown(v)
@@ -111,6 +113,7 @@ func undone(from *Subscription, undo []func(error), why error) {
 			}()
 			f(why)
 		}()
+		<-done
 	}
 }
 

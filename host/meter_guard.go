@@ -26,33 +26,47 @@ type guardedMeter struct {
 
 // Handled implements Meter.
 func (g *guardedMeter) Handled(e HandledEvent) {
-	defer g.contain("Handled")
+	returned := false
+	defer g.contain("Handled", &returned)
 	g.meter.Handled(e)
+	returned = true
 }
 
 // Settled implements Meter.
 func (g *guardedMeter) Settled(e SettledEvent) {
-	defer g.contain("Settled")
+	returned := false
+	defer g.contain("Settled", &returned)
 	g.meter.Settled(e)
+	returned = true
 }
 
 // Published implements Meter.
 func (g *guardedMeter) Published(e PublishedEvent) {
-	defer g.contain("Published")
+	returned := false
+	defer g.contain("Published", &returned)
 	g.meter.Published(e)
+	returned = true
 }
 
 // EndpointChanged implements Meter.
 func (g *guardedMeter) EndpointChanged(e EndpointEvent) {
-	defer g.contain("EndpointChanged")
+	returned := false
+	defer g.contain("EndpointChanged", &returned)
 	g.meter.EndpointChanged(e)
+	returned = true
 }
 
-// contain is deferred: it logs what a method threw.
-func (g *guardedMeter) contain(method string) {
+// contain is deferred: it logs what a method threw. One that ends its goroutine
+// takes the engine's with it, which nothing can stop; to say so and crash is better
+// than to stand still.
+func (g *guardedMeter) contain(method string, returned *bool) {
 	thrown := recover()
-	if thrown == nil {
+	switch {
+	case *returned:
 		return
+	case thrown == nil:
+		panic("longshore: Meter." + method + " ended its goroutine with runtime.Goexit, which is the host's; " +
+			"t.FailNow and t.Fatal do so: call them in the test's own goroutine")
 	}
 	g.mu.Lock()
 	now := time.Now()

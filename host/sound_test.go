@@ -114,8 +114,8 @@ func (j throwing) Forget(context.Context, string) error                  { retur
 func (j throwing) Park(context.Context, host.Copy, string, string) error { return j.throw() }
 func (j throwing) Due(context.Context, int) ([]host.Row, error)          { return nil, nil }
 
-// A function of OnNotAcked that panics is logged; the delivery is settled as ever,
-// wherever it is called.
+// A function of OnNotAcked that panics is logged, and one that ends its goroutine
+// ends nothing else; the delivery is settled as ever, wherever they are called.
 func TestUndoThatPanics(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error
@@ -129,6 +129,7 @@ func TestUndoThatPanics(t *testing.T) {
 			onBroker(t, func(_ *host.Host, in *host.Endpoint) {
 				host.Handle(in.Subscription("orders"), func(_ context.Context, m *host.Message[[]byte]) error {
 					m.OnNotAcked(func(error) { panic("undo") })
+					m.OnNotAcked(func(error) { runtime.Goexit() })
 					return tt.err
 				}, append(tt.rules, host.Forward(in.To("out")))...)
 			}, func(b *hosttest.Broker, s *hosttest.Service) {
