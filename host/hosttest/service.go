@@ -177,9 +177,10 @@ func (s *Service) notices(endpoint string, generation uint64) {
 
 // Wait waits until there is nothing left to do: all that was delivered or
 // published to a queue that is read has its verdict, nothing is to come back by
-// itself, and in the host nothing is in work, no copy waits and no receipt is
-// missing. A delivery that was left unsettled is not waited for, unless a lease
-// brings it back.
+// itself, and in the host nothing is in work, no copy waits, no receipt is
+// missing, and no call of a hook (host.AfterSettle, host.OnFinalFailure) waits or
+// runs. What handlers and hooks wrote may be read without a lock then. A delivery
+// that was left unsettled is not waited for, unless a lease brings it back.
 func (s *Service) Wait() {
 	s.tb.Helper()
 	left := ""
@@ -225,6 +226,7 @@ func (s *Service) left() string {
 		add(e.Published.Missing, "receipt", "receipts", " missing on endpoint "+e.Name)
 		for _, sub := range e.Subscriptions {
 			add(sub.Counters.InWork, "delivery", "deliveries", " of "+sub.Name+" in work")
+			add(uint64(max(sub.Hooks, 0)), "hook", "hooks", " of "+sub.Name+" to call or to return")
 		}
 	}
 	return strings.Join(parts, ", ")
