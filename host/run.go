@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/kit"
 	"github.com/longshore-go/longshore/host/internal/settlement"
+	"github.com/longshore-go/longshore/pluginapi"
 )
 
 // run is one run of a host: what Run and Explain work on.
@@ -81,6 +83,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if ran {
 		return errRanBefore
 	}
+	h.tellKit(ctx)
 	h.enter(StateStarting, nil)
 	r := newRun(h)
 	ctx, cancel := h.untilAbort(ctx)
@@ -93,6 +96,23 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	h.enter(StateStopped, err)
 	return err
+}
+
+// tellKit tells a kit for tests, where ctx is its, what the endpoints run on.
+func (h *Host) tellKit(ctx context.Context) {
+	told := kit.Asked(ctx)
+	if told == nil {
+		return
+	}
+	h.mu.Lock()
+	var ts []pluginapi.Transport
+	for _, e := range h.endpoints {
+		if t := e.plugin.InProcess; t != nil {
+			ts = append(ts, t)
+		}
+	}
+	h.mu.Unlock()
+	told(ts)
 }
 
 // untilAbort returns a context that ends with ctx, and at an abort.

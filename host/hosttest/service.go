@@ -7,13 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/host/internal/kit"
 	"github.com/longshore-go/longshore/internal/memory"
+	"github.com/longshore-go/longshore/pluginapi"
 )
 
 // Service is a host that runs in a test.
@@ -26,27 +30,28 @@ type Service struct {
 	err     error           // what Run returned, valid then
 	taken   atomic.Bool     // the test has the error
 	changed chan struct{}   // something happened at a broker
+
+	elsewhere bool // brokers were given, and no endpoint is on one
 }
 
 // Start runs a host and returns when it is ready, or has ended already because
 // its sources had. It fails the test where the host does not start. The brokers
-// are those that its endpoints are on: Wait looks at them, and what fails tells
-// what they hold.
+// that its endpoints are on are found, and need be named only where the endpoints
+// reach them through a transport of the test's own: Wait looks at them, and what
+// fails tells what they hold.
 //
 // At the end of the test the host is stopped. A host that does not stop within
 // the limit is aborted and fails the test, and so does an error of its Run that
 // neither Stop nor Ended has returned.
 func Start(tb testing.TB, h *host.Host, brokers ...*Broker) *Service {
 	tb.Helper()
-	s := run(h)
-	s.tb, s.brokers = tb, brokers
-	for _, b := range brokers {
-		b.queues.Tell(s.changed)
-		b.mu.Lock()
-		b.services = append(b.services, s)
-		b.mu.Unlock()
-	}
+	s := run(h, brokers)
+	s.tb = tb
 	tb.Cleanup(s.cleanup)
+	if s.elsewhere {
+		s.taken.Store(true)
+		tb.Fatalf("hosttest: no endpoint of the host runs on the broker that Start was given; make the host with host.New(broker.Replace()), or attach endpoints with broker.Plugin()")
+	}
 	if err := s.awaitReady(); err != nil {
 		s.taken.Store(true)
 		tb.Fatalf("hosttest: %v", err)
@@ -57,7 +62,7 @@ func Start(tb testing.TB, h *host.Host, brokers ...*Broker) *Service {
 // Serve is Start without a test, as for an Example: it runs a host until it is
 // ready, and returns what stops it and returns what Run returned.
 func Serve(h *host.Host) (stop func() error, err error) {
-	s := run(h)
+	s := run(h, nil)
 	if err := s.awaitReady(); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
@@ -69,15 +74,46 @@ func Logger(tb testing.TB) host.Option {
 	return host.WithLogger(slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
-func run(h *host.Host) *Service {
+// run runs a host, and finds the brokers that it is on beside those given.
+func run(h *host.Host, brokers []*Broker) *Service {
 	s := &Service{host: h, changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	life, ended := context.WithCancel(context.Background())
 	s.cancel, s.life = cancel, life
+	var inProcess []pluginapi.Transport
+	asked := false
+	told := make(chan struct{})
+	ctx = kit.Ask(ctx, func(ts []pluginapi.Transport) {
+		inProcess, asked = ts, true
+		close(told)
+	})
 	go func() {
 		defer ended()
 		s.err = h.Run(ctx)
 	}()
+	select {
+	case <-told:
+	case <-life.Done(): // it did not come so far
+	}
+	s.elsewhere = asked && len(brokers) > 0 && len(inProcess) == 0
+	s.brokers = slices.Clone(brokers)
+	for _, t := range inProcess {
+		if t, ok := t.(*standIn); ok {
+			s.brokers = append(s.brokers, t.broker)
+		}
+	}
+	seen := map[*Broker]bool{nil: true}
+	s.brokers = slices.DeleteFunc(s.brokers, func(b *Broker) bool {
+		twice := seen[b]
+		seen[b] = true
+		return twice
+	})
+	for _, b := range s.brokers {
+		b.queues.Tell(s.changed)
+		b.mu.Lock()
+		b.services = append(b.services, s)
+		b.mu.Unlock()
+	}
 	return s
 }
 
@@ -131,7 +167,20 @@ func (s *Service) poll(limit time.Duration, done func() bool) (ok, inTime bool) 
 	}
 }
 
+// calm waits until nothing goes on in a bubble but what waits for time, so that
+// a start takes none of it. Outside of one, and where another goroutine waits like
+// this, it does nothing.
+func calm() {
+	if bubbled() {
+		defer func() { _ = recover() }()
+		synctest.Wait()
+	}
+}
+
 func (s *Service) awaitReady() error {
+	if !s.host.Ready() {
+		calm()
+	}
 	ok, inTime := s.poll(s.limit(), s.host.Ready)
 	switch {
 	case ok:
