@@ -26,6 +26,7 @@ type Broker struct {
 	match  func(subscription, name string) bool
 	limit  time.Duration
 	most   int
+	back   int
 
 	mu           sync.Mutex
 	sources      map[string][]core.Capabilities
@@ -57,20 +58,34 @@ func MessageLimit(n int) BrokerOption {
 	return func(b *Broker) { b.most = n }
 }
 
+// ReturnLimit bounds how often one message is delivered, copies of it by their
+// count header included, so that one that goes round for ever, as under
+// FailPublishes with [Always], ends the test soon. The default is 1,000. It
+// panics on a limit below 1.
+func ReturnLimit(n int) BrokerOption {
+	if n < 1 {
+		panic(fmt.Sprintf("hosttest: ReturnLimit: %d is no limit; use 1 or more", n))
+	}
+	return func(b *Broker) { b.back = n }
+}
+
 // Matching says which names a subscription reads beside its own. By default one
 // that ends with * reads all names that begin like it; see [Topics] for MQTT.
 func Matching(match func(subscription, name string) bool) BrokerOption {
 	return func(b *Broker) { b.match = match }
 }
 
-// defaultMost is far above what a test needs, and reached within seconds.
-const defaultMost = 100_000
+// The default limits: far above what a test needs, and reached within seconds.
+const (
+	defaultMost = 100_000
+	defaultBack = 1_000
+)
 
 // NewBroker returns a broker without queues; they are made as they are named. In
 // a synctest bubble it must be made within the bubble.
 func NewBroker(opts ...BrokerOption) *Broker {
 	b := &Broker{
-		queues: memory.New(), most: defaultMost,
+		queues: memory.New(), most: defaultMost, back: defaultBack,
 		sources: map[string][]core.Capabilities{}, destinations: map[string]core.Publishing{},
 		running: map[string]process.Generation{},
 	}
@@ -82,6 +97,7 @@ func NewBroker(opts ...BrokerOption) *Broker {
 	b.queues.KeepVerdicts()
 	b.queues.Patient()
 	b.queues.Limit(b.most)
+	b.queues.LimitReturns(b.back)
 	if b.match == nil {
 		b.match = memory.Matches
 	} else {

@@ -16,7 +16,8 @@ const Always = -1
 // Lose makes the next n deliveries of a subscription not arrive. The broker
 // holds them for delivered, so they go as what is unsettled goes: a lease ends
 // and they come again, a queue gives them again when the connection ended, a
-// stream has lost them.
+// stream has lost them. A request that [Broker.Respond] would answer is lost like
+// a delivery.
 func (b *Broker) Lose(subscription string, n int) {
 	b.queues.Lose(subscription, times("Lose", n))
 }
@@ -64,7 +65,26 @@ const (
 	StoredUnanswered
 )
 
-// FailPublishes makes the next n publishes to a name fail. n may be [Always].
+// String returns the name of the failure.
+func (f PublishFailure) String() string {
+	switch f {
+	case Unavailable:
+		return "unavailable"
+	case Refused:
+		return "refused"
+	case Unanswered:
+		return "unanswered"
+	case StoredUnanswered:
+		return "stored, unanswered"
+	default:
+		return fmt.Sprintf("publish failure %d", uint8(f))
+	}
+}
+
+// FailPublishes makes the next n publishes and requests to a name fail. n may be
+// [Always]. A request that is [Unanswered] does not arrive, one that is
+// [StoredUnanswered] does and its answer is lost; both last as long as the
+// request waits.
 func (b *Broker) FailPublishes(name string, how PublishFailure, n int) {
 	f := memory.PublishFault{Status: memory.PublishRefused, Times: timesOrAlways("FailPublishes", n)}
 	switch how {
@@ -97,7 +117,7 @@ func (b *Broker) Resume(subscription string) { b.queues.Resume(subscription) }
 func (b *Broker) TakeBack(subscription string) int { return b.queues.Void(subscription, true, nil) }
 
 // Down ends all connections and refuses new ones until Up, as a broker does that
-// is not reachable. The plugins stay alive.
+// is not reachable. The plugins stay alive. Requests under way fail.
 func (b *Broker) Down() { b.queues.Down() }
 
 // Up takes connections again after Down.

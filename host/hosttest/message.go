@@ -120,7 +120,12 @@ func fromMemory(m memory.Message) Message {
 }
 
 // Respond answers the requests that the service sends to a name with what f
-// returns; only its Payload and Headers count.
+// returns; only its Payload and Headers count. Without it a request goes to the
+// subscriptions that read the name, with a header reply-to, and what is published
+// to that first is its answer, as host.HandleReply does.
+//
+// f runs on a goroutine of its own and may take its time: in a synctest bubble
+// the end of a service waits for it, no longer than the limit of waits.
 func (b *Broker) Respond(name string, f func(Message) Message) {
 	b.queues.Respond(name, func(m memory.Message) memory.Message {
 		answer := f(fromMemory(m))

@@ -347,8 +347,25 @@ func (s *Service) cleanup() {
 	s.tb.Helper()
 	s.cancel()
 	s.awaitEnd()
+	s.awaitResponders()
 	if s.ended() && s.err != nil && !s.taken.Load() {
 		s.tb.Errorf("hosttest: the host ended with an error: %v%s", s.err, s.reports())
+	}
+}
+
+// awaitResponders lets what Respond was given come to an end: a bubble must not
+// end before its goroutines.
+func (s *Service) awaitResponders() {
+	s.tb.Helper()
+	if !bubbled() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit())
+	defer cancel()
+	for _, b := range s.brokers {
+		if b.queues.Wait(ctx, "", func(v memory.View) bool { return v.Responding() == 0 }) != nil {
+			s.tb.Errorf("hosttest: a function that Respond was given has not returned within %v after the host's end", s.limit())
+		}
 	}
 }
 

@@ -115,9 +115,16 @@ func (b *Broker) flooded() bool {
 	return flooded
 }
 
-// roundabout says that the MessageLimit is reached.
+// roundabout says which limit is reached.
 func (b *Broker) roundabout() string {
-	return fmt.Sprintf("the broker has made %d deliveries or taken as many messages, its MessageLimit: something goes round", b.most)
+	text := fmt.Sprintf("the broker has made %d deliveries or taken as many messages, its MessageLimit: something goes round", b.most)
+	b.view(func(v memory.View) {
+		if m, ok := v.Round(); ok {
+			text = fmt.Sprintf("message %d of %q, %s, has come back %d times, the broker's ReturnLimit: it goes round",
+				fromMemory(m).ID, m.Queue, excerpt(m.Payload), b.back)
+		}
+	})
+	return text
 }
 
 // view shows f the queues at one moment.

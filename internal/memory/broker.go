@@ -38,6 +38,7 @@ type Broker struct {
 	denials   []*denial
 	opened    map[string]bool // names of subscriptions that were opened
 	responds  map[string]func(Message) Message
+	inboxes   map[string]inbox
 	listeners []net.Listener
 	changed   chan struct{} // closed at the next change
 	told      []chan<- struct{}
@@ -48,7 +49,9 @@ type Broker struct {
 	keeps    bool                                  // KeepVerdicts
 	match    func(subscription, queue string) bool // nil = Matches
 	most     uint64                                // Limit; 0 = none
-	flooded  bool                                  // it is reached
+	mostBack uint64                                // LimitReturns; 0 = none
+	flooded  bool                                  // one of the two is reached
+	round    *record                               // by this message
 	reorders bool                                  // a queue has faults.reorder
 
 	messages   uint64
@@ -56,6 +59,8 @@ type Broker struct {
 	deliveries uint64
 	sessions   uint64
 	requests   uint64
+	asked      uint64 // requests that were handed to subscriptions
+	responding int    // functions of Respond that run
 	verdicts   uint64
 	twins      uint64
 
@@ -70,6 +75,7 @@ func New() *Broker {
 		queues:   map[string]*queue{},
 		opened:   map[string]bool{},
 		responds: map[string]func(Message) Message{},
+		inboxes:  map[string]inbox{},
 		changed:  make(chan struct{}),
 	}
 }
@@ -92,6 +98,11 @@ func (b *Broker) Match(f func(subscription, queue string) bool) { b.match = f }
 // publishes are refused. See View.Flooded. It is called before a plugin
 // connects.
 func (b *Broker) Limit(n int) { b.most = uint64(n) }
+
+// LimitReturns is Limit for one message: the broker stops delivering when one has
+// been delivered n times, or is the n-th copy by its count header. It is called
+// before a plugin connects.
+func (b *Broker) LimitReturns(n int) { b.mostBack = uint64(n) }
 
 // Listen serves plugins on a Unix socket at path.
 func (b *Broker) Listen(path string) error {
@@ -209,14 +220,6 @@ func (b *Broker) Publish(queue string, ms ...Message) []uint64 {
 	}
 	b.pump()
 	return ids
-}
-
-// Respond answers requests to a queue with what f returns. f runs without the
-// broker's lock.
-func (b *Broker) Respond(queue string, f func(Message) Message) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.responds[queue] = f
 }
 
 // queue returns the queue of that name, made when it is not there.

@@ -246,6 +246,7 @@ func (b *Broker) deliver(c *consumer, r *record) {
 	r.queue.account.Deliveries++
 	r.delivery, r.profile, r.session, r.released = b.deliveries, i, "", false
 	b.flooded = b.flooded || b.most > 0 && b.deliveries >= b.most
+	b.goesRound(r)
 	if b.strays(c, r, profile) {
 		return
 	}

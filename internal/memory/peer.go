@@ -129,6 +129,7 @@ func (b *Broker) leave(p *peer) {
 			b.detach(c)
 		}
 	}
+	b.forget(p)
 	for _, name := range b.names {
 		for _, r := range b.queues[name].records {
 			if r.by == p && (r.state == Queued || r.state == Outstanding) {
@@ -235,22 +236,4 @@ func (b *Broker) ExpireSession(session string) {
 			}
 		}
 	}
-}
-
-// ask lets a responder answer a request.
-func (b *Broker) ask(p *peer, f *wire.Frame) {
-	if len(f.Items) != 1 || b.responds[f.Items[0].Name] == nil {
-		p.send(reply(f.Req, fault(core.FaultNotFound, false, "nobody answers requests there")))
-		return
-	}
-	it := f.Items[0]
-	answer := b.responds[it.Name]
-	b.wg.Go(func() {
-		m := answer(Message{Queue: it.Name, Headers: it.Headers, Payload: it.Payload, By: p.endpoint})
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		r := reply(f.Req, nil)
-		r.Items = []wire.Item{{Name: m.Queue, Headers: m.Headers, Payload: m.Payload}}
-		p.send(r)
-	})
 }

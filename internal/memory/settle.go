@@ -135,6 +135,7 @@ func (b *Broker) take(p *peer, f *wire.Frame) {
 		var r *record
 		if s == nil || s.Applied {
 			r, receipt.Flag = b.store(p, q, it, m)
+			b.answered(r, it)
 		}
 		if q.faults.hold != nil {
 			held = q

@@ -5,6 +5,7 @@ package memory
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -76,8 +77,31 @@ func (b *Broker) reader(queue string) bool {
 	return false
 }
 
-// Flooded reports whether the Limit is reached.
+// Flooded reports whether the Limit or that of LimitReturns is reached.
 func (v View) Flooded() bool { return v.b.flooded }
+
+// Round returns the message that LimitReturns has stopped the broker for.
+func (v View) Round() (m Message, ok bool) {
+	if v.b.round == nil {
+		return m, false
+	}
+	return v.b.round.msg, true
+}
+
+// goesRound looks whether a message was delivered too often.
+func (b *Broker) goesRound(r *record) {
+	if b.mostBack == 0 {
+		return
+	}
+	n := uint64(r.count)
+	if count, ok := r.msg.Header(countHeader); ok {
+		copies, _ := strconv.ParseUint(count, 10, 32) // a count that is none is not counted
+		n = max(n, copies)
+	}
+	if n >= b.mostBack && !b.flooded {
+		b.flooded, b.round = true, r
+	}
+}
 
 // Names returns the queues in order of appearance.
 func (v View) Names() []string { return v.b.names }

@@ -40,17 +40,19 @@ func (c *conn) Subscribe(ctx context.Context, r pluginapi.Registration) (plugina
 
 // Request asks a responder of the broker.
 func (c *conn) Request(ctx context.Context, m pluginapi.Outgoing) (core.Message, error) {
-	answer, err := c.link.call(ctx, &wire.Frame{Kind: wire.Request, Items: []wire.Item{{
-		Name: m.Message.Name, Headers: m.Message.Headers, Payload: m.Message.Payload,
-	}}})
+	it := wire.Item{Kind: uint8(m.Purpose), Name: m.Message.Name, Headers: m.Message.Headers, Payload: m.Message.Payload}
+	if !m.Options.IsEmpty() {
+		it.Options = m.Options.JSON()
+	}
+	answer, err := c.link.call(ctx, &wire.Frame{Kind: wire.Request, Items: []wire.Item{it}})
 	if err != nil {
 		return core.Message{}, asFault(err)
 	}
 	if len(answer.Items) != 1 {
 		return core.Message{}, &core.Fault{Code: core.FaultInternal, Message: "request: an answer without a message"}
 	}
-	it := answer.Items[0]
-	return core.Message{Name: it.Name, Headers: it.Headers, Payload: it.Payload}, nil
+	got := answer.Items[0]
+	return core.Message{Name: got.Name, Headers: got.Headers, Payload: got.Payload}, nil
 }
 
 // ReportLink reports every loss and return of the connection.
