@@ -30,16 +30,19 @@ func (h Headers) stamp(name string) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	at, err := time.Parse(time.RFC3339, string(v))
-	return at.UTC(), err == nil
+	return at.UTC(), err == nil && !at.IsZero() // which is how no time is written
 }
 
 // WithFirstFailure returns the headers with FirstFailureHeader at the end, which
 // replaces what they said of it. It is written to the nanosecond, so that a short
-// budget is not lengthened from copy to copy.
+// budget is not lengthened from copy to copy. A TimeHeader that says a later time,
+// by a clock that was ahead, goes: the message would begin anew for ever.
 func (h Headers) WithFirstFailure(at time.Time) Headers {
 	out := make(Headers, 0, len(h)+1)
+	died, dead := h.stamp(TimeHeader)
+	ahead := dead && !at.After(died)
 	for _, x := range h {
-		if !sameName(x.Name, FirstFailureHeader) {
+		if !sameName(x.Name, FirstFailureHeader) && !(ahead && sameName(x.Name, TimeHeader)) {
 			out = append(out, x)
 		}
 	}

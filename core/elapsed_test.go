@@ -23,6 +23,7 @@ func TestFirstFailureIsRead(t *testing.T) {
 		"in another zone":                 {core.Headers{{Name: "x-longshore-first-failure", Value: []byte("2026-11-30T13:00:05.25+01:00")}}, at},
 		"the last one wins":               {core.Headers{{Name: "x-longshore-first-failure", Value: []byte("x")}, {Name: "x-longshore-first-failure", Value: []byte("2026-11-30T12:00:05.25Z")}}, at},
 		"no time":                         {core.Headers{{Name: "x-longshore-first-failure", Value: []byte("yesterday")}}, time.Time{}},
+		"year 1, which is none":           {core.Headers{{Name: "x-longshore-first-failure", Value: []byte("0001-01-01T00:00:00Z")}}, time.Time{}},
 		"of bytes":                        {core.Headers{{Name: "x-longshore-first-failure", Value: []byte{0xff}}}, time.Time{}},
 		"of a dead letter":                {core.Headers{{Name: "x-longshore-time", Value: []byte("2026-11-30T12:00:05Z")}, {Name: "x-longshore-first-failure", Value: []byte("2026-11-30T12:00:05Z")}}, time.Time{}},
 		"of a dead letter's own":          {core.Headers{{Name: "x-longshore-time", Value: []byte("2026-11-30T12:00:05Z")}, {Name: "x-longshore-first-failure", Value: []byte("2026-11-30T12:00:05.25Z")}}, at},
@@ -51,6 +52,20 @@ func TestFirstFailureIsReplaced(t *testing.T) {
 	}
 	if string(h[1].Value) != "old" {
 		t.Error("the headers it is made of were changed")
+	}
+}
+
+// What is written is read again, whatever time a dead letter before it says.
+func TestFirstFailureBehindADeadLetter(t *testing.T) {
+	at := time.Date(2026, 11, 30, 12, 0, 5, 0, time.UTC)
+	for _, died := range []string{"2026-11-30T12:00:04Z", "2026-11-30T12:00:05Z", "9999-01-01T00:00:00Z", "?"} {
+		h := core.Headers{{Name: "X-Longshore-Time", Value: []byte(died)}, {Name: "a", Value: []byte("1")}}.WithFirstFailure(at)
+		if got, ok := h.FirstFailure(); !ok || !got.Equal(at) {
+			t.Errorf("dead at %s: got %v, %t", died, got, ok)
+		}
+		if _, ok := h.Get("a"); !ok {
+			t.Errorf("dead at %s: other headers are gone", died)
+		}
 	}
 }
 

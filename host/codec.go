@@ -18,8 +18,8 @@ type Codec interface {
 	// Marshal returns the payload of v, which a later Marshal must not change.
 	Marshal(v any) ([]byte, error)
 	// Unmarshal fills v, which points to a zero value: *T, or T itself where that
-	// is a pointer. data is valid as long as the message is; it must not be
-	// changed.
+	// is a pointer. data must not be changed, and what v keeps of it must be a copy:
+	// v may outlive the message.
 	Unmarshal(data []byte, v any) error
 }
 

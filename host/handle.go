@@ -16,9 +16,9 @@ import (
 // unsettled.
 //
 // T says how the payload is read: []byte and [core.Message] take it as it is,
-// and share the delivery's memory; a protobuf message is read as protobuf, or as
-// JSON where the content-type header says so; everything else is read as JSON.
-// [WithCodec] adds other content types.
+// and share the delivery's memory, which must not be changed; a protobuf message is
+// read as protobuf, or as JSON where the content-type header says so; everything
+// else is read as JSON. [WithCodec] adds other content types.
 type Handler[T any] func(ctx context.Context, m *Message[T]) error
 
 // Handle sets the handler of a subscription and its rules. It is called once

@@ -349,3 +349,17 @@ func TestHealthOfARealProcess(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Lists without entries are lists in JSON as well.
+func TestHealthWithoutEntries(t *testing.T) {
+	h := host.New()
+	text, err := json.Marshal(h.Health())
+	if err != nil || !strings.Contains(string(text), `"endpoints":[]`) {
+		t.Errorf("got %s, %v", text, err)
+	}
+	h.Endpoint("out", host.Plugin{Name: "missing-one"}, nil)
+	_ = h.Run(t.Context())
+	if text, err = json.Marshal(h.Health()); err != nil || !strings.Contains(string(text), `"subscriptions":[]`) {
+		t.Errorf("got %s, %v", text, err)
+	}
+}

@@ -14,8 +14,9 @@ import (
 
 // Meter is told of what a host does, for metrics. Its methods are called from
 // many goroutines, in the midst of the work: they must not block, and may keep
-// what they are given. What they throw is logged, once a minute at most. Gauges
-// are in [Host.Health].
+// what they are given. What they throw is logged, once a minute at most;
+// runtime.Goexit in them is a panic that ends the process. Gauges are in
+// [Host.Health].
 type Meter interface {
 	// Handled is called when a handler has returned, and for messages that cannot
 	// be decoded.
