@@ -65,7 +65,7 @@ func (s *subscribed) route() bool {
 		Floor:          floor,
 		Journal:        s.on.run.opts.journal != nil,
 		Workers:        rules.workers,
-		ByKey:          rules.key != nil,
+		ByKey:          rules.keyed(),
 		Batch:          s.sub.handled.most,
 	}
 	if !s.sub.handled.idle { // else nobody says it

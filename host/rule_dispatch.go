@@ -24,10 +24,14 @@ const headerKey = "partition-key"
 type dispatch struct {
 	workers int // 0 = 1
 	key     func(m *core.Message) (string, error)
+	header  string     // whose last value is the key
 	limit   rate.Limit // 0 = none
 	burst   int
 	circuit *settlement.Circuit
 }
+
+// keyed reports whether there are keys.
+func (d *dispatch) keyed() bool { return d.key != nil || d.header != "" }
 
 // Workers handles up to n deliveries, or n batches, at a time. Without [ByKey]
 // they are begun in order and end in any. Workers are started on demand. The
@@ -50,10 +54,7 @@ func Workers(n int) Rule {
 // retried by a copy comes back behind the newer ones of its key.
 func ByKey() Rule {
 	return Rule{"ByKey", caller(), func(s *ruleSet) *complaint {
-		s.key = func(m *core.Message) (string, error) {
-			key, _ := lookup(m.Headers, headerKey)
-			return key, nil
-		}
+		s.key, s.header = nil, headerKey
 		return nil
 	}}
 }
@@ -68,6 +69,7 @@ func ByKeyFunc(f func(m core.Message) string) Rule {
 		if f == nil {
 			return &complaint{"has no function", "give one, or use ByKey"}
 		}
+		s.header = ""
 		s.key = func(m *core.Message) (key string, err error) {
 			defer func() {
 				if v := recover(); v != nil {
@@ -162,7 +164,7 @@ const mostOutcomes = 10_000
 // idleKeys warns of keys that have no effect.
 func (s *subscribed) idleKeys() []Finding {
 	rules := s.rules()
-	if rules.key == nil || rules.workers > 1 {
+	if !rules.keyed() || rules.workers > 1 {
 		return nil
 	}
 	f := s.at()

@@ -120,7 +120,7 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 		Endpoint: s.on.endpoint.name, Subscription: s.sub.name, Logger: r.opts.logger,
 		Policy: s.policy, Handle: s.sub.handled.runs.handle, Exited: s.sub.handled.runs.exited,
 		RetryTo: s.retry, Dead: s.dead, Causes: s.causes,
-		Batch: s.sub.handled.runs.batch(), Workers: rules.workers, Key: rules.key, Circuit: rules.circuit,
+		Batch: s.sub.handled.runs.batch(), Workers: rules.workers, Key: rules.key, KeyHeader: rules.header, Circuit: rules.circuit,
 		Pace:    s.pace(),
 		NoFloor: rules.noFloor, Floor: rules.floor, MaxElapsed: rules.maxElapsed,
 		SnoozeLimit: rules.snoozes, SnoozeTotal: rules.snoozedIn,

@@ -41,10 +41,11 @@ type generation struct {
 	cases  []core.Case // by profile, of no delivery yet
 	direct []bool      // by profile: see directAcks
 
-	// The reader's alone: what Key has said of a frame so far, and the frame while
-	// it is asked.
+	// The reader's alone: what Key has said of a frame so far, and the frame and the
+	// message while it is asked.
 	names  []named
 	asking *frame.Deliveries
+	asked  core.Message
 
 	opened bool // it has been given credit
 	credit bool // the credit is to be sent
@@ -210,11 +211,7 @@ func (g *generation) admit(d *frame.Deliveries, i int, now time.Time) error {
 	if by := extension(f.caps()); by > 0 {
 		l.keepHeld(f, by)
 	}
-	if i < len(g.names) {
-		if f.unkeyed = g.names[i].err; f.unkeyed == nil && g.names[i].key != "" {
-			f.key = l.keys.of(g.names[i].key)
-		}
-	}
+	g.keyed(f, i)
 	l.queue = append(l.queue, f)
 	l.counts.Received++
 	if l.caughtUp {

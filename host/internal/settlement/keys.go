@@ -57,25 +57,72 @@ type keys struct {
 	freed   *key
 	newest  *key // of the freed ones, in the order in which they became free
 	spare   *key
+	names   map[string]string // of some that were there: one that comes back needs no memory
 }
+
+// The bounds of keys.names.
+const (
+	namesMost  = 256
+	namesBytes = 128 // of one
+)
 
 // of returns the key of that name for one more delivery that is not begun. The
 // name may lie in a frame.
 func (t *keys) of(name string) *key {
 	k := t.byName[name]
 	if k == nil {
-		if k = t.spare; k != nil {
-			t.spare, k.next = k.next, nil
-		} else {
-			k = &key{}
+		known, ok := t.names[name]
+		if !ok {
+			known = t.keep(strings.Clone(name))
 		}
-		if t.byName == nil {
-			t.byName = make(map[string]*key)
-		}
-		k.name = strings.Clone(name)
-		t.byName[k.name] = k
+		k = t.add(known)
 	}
 	k.flights++
+	return k
+}
+
+// read is of with the bytes of a name.
+func (t *keys) read(name []byte) *key {
+	k := t.byName[string(name)]
+	if k == nil {
+		known, ok := t.names[string(name)]
+		if !ok {
+			known = t.keep(string(name))
+		}
+		k = t.add(known)
+	}
+	k.flights++
+	return k
+}
+
+// keep remembers a name.
+func (t *keys) keep(name string) string {
+	if len(name) > namesBytes {
+		return name
+	}
+	if t.names == nil {
+		t.names = make(map[string]string)
+	}
+	if len(t.names) >= namesMost {
+		clear(t.names)
+	}
+	t.names[name] = name
+	return name
+}
+
+// add makes a key.
+func (t *keys) add(name string) *key {
+	k := t.spare
+	if k != nil {
+		t.spare, k.next = k.next, nil
+	} else {
+		k = &key{}
+	}
+	if t.byName == nil {
+		t.byName = make(map[string]*key)
+	}
+	k.name = name
+	t.byName[name] = k
 	return k
 }
 
@@ -191,12 +238,27 @@ func (g *generation) askKeys(d *frame.Deliveries) {
 			g.names[i] = named{}
 			continue
 		}
-		m := item.Message
-		m.Headers = m.Headers.Without(core.JournalHeader)
-		name, err := g.l.o.Key(&m)
+		g.asked = item.Message
+		g.asked.Headers = item.Message.Headers.Without(core.JournalHeader)
+		name, err := g.l.o.Key(&g.asked)
 		g.names[i] = named{name, err}
 	}
-	g.asking = nil
+	g.asking, g.asked = nil, core.Message{}
+}
+
+// keyed gives the key to a delivery that is queued. l.mu is held.
+func (g *generation) keyed(f *flight, i int) {
+	l := g.l
+	switch item := f.item(); {
+	case l.o.KeyHeader != "":
+		if name, _ := item.Message.Headers.Get(l.o.KeyHeader); len(name) > 0 && item.Undecodable == nil {
+			f.key = l.keys.read(name)
+		}
+	case i < len(g.names):
+		if f.unkeyed = g.names[i].err; f.unkeyed == nil && g.names[i].key != "" {
+			f.key = l.keys.of(g.names[i].key)
+		}
+	}
 }
 
 // forgetKeys gives up what Key said of the last frame.

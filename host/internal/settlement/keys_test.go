@@ -3,6 +3,7 @@
 package settlement
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -155,20 +156,24 @@ func TestKeysInAStorm(t *testing.T) {
 		workers := rapid.IntRange(1, 8).Draw(rt, "workers")
 		batch := rapid.SampledFrom([]int{0, 1, 4}).Draw(rt, "batch")
 		kind := rapid.SampledFrom([]string{"A", "C", "U"}).Draw(rt, "kind")
+		header := rapid.Bool().Draw(rt, "header")
 		seed := rapid.Uint64().Draw(rt, "seed")
 		var problem string
-		synctest.Test(t, func(t *testing.T) { problem = keyStorm(t, kind, workers, batch, seed) })
+		synctest.Test(t, func(t *testing.T) { problem = keyStorm(t, kind, workers, batch, header, seed) })
 		if problem != "" {
 			rt.Fatalf("%s", problem)
 		}
 	})
 }
 
-func keyStorm(t *testing.T, kind string, workers, batch int, seed uint64) string {
+func keyStorm(t *testing.T, kind string, workers, batch int, header bool, seed uint64) string {
 	d := newDice(seed)
 	at := newTurns()
 	b := newBench(t, kinds[kind], nil, func(s *setup) {
 		s.o.Workers, s.o.Key, s.blind = workers, byHeader, true
+		if header {
+			s.o.Key, s.o.KeyHeader = nil, "Key"
+		}
 		s.o.Handle = func(_ context.Context, x *Delivery) Said {
 			end := at.begin(x)
 			time.Sleep(time.Duration(d.n(20)) * time.Millisecond)
@@ -375,4 +380,38 @@ func TestStopWithWorkersOfALossySource(t *testing.T) {
 			t.Errorf("counters %+v, %d at a time", c, at.most)
 		}
 	})
+}
+
+// A key that was there costs no memory when it comes back, and no more names are
+// remembered than their bound.
+func TestKnownKeysDoNotAllocate(t *testing.T) {
+	many := make([][]byte, namesMost)
+	for i := range many {
+		many[i] = fmt.Appendf(nil, "key %d", i)
+	}
+	var ks keys
+	turn := func() {
+		for _, name := range many {
+			f := &flight{}
+			f.key = ks.read(name)
+			ks.begun(f)
+		}
+	}
+	turn()
+	if got := testing.AllocsPerRun(10, turn); got > 0 {
+		t.Errorf("%v allocations for %d known keys, want none", got, len(many))
+	}
+	for i := range 10 * namesMost {
+		f := &flight{key: ks.read(fmt.Appendf(nil, "other %d", i))}
+		ks.begun(f)
+	}
+	long := bytes.Repeat([]byte("x"), namesBytes+1)
+	f := &flight{key: ks.read(long)}
+	if f.key.name != string(long) {
+		t.Errorf("key %q", f.key.name)
+	}
+	ks.begun(f)
+	if _, ok := ks.names[string(long)]; ok || len(ks.names) > namesMost || len(ks.byName) > 0 {
+		t.Errorf("%d names are remembered, a long one %v, %d keys", len(ks.names), ok, len(ks.byName))
+	}
 }

@@ -188,6 +188,9 @@ type LaneOptions struct {
 	// reader. Without it several workers begin deliveries in order and end them
 	// in any.
 	Key func(m *core.Message) (string, error)
+	// KeyHeader, when set, is Key with the last value of this header. It is for the
+	// lane to read, which costs no memory.
+	KeyHeader string
 	// Pace is asked before a delivery is begun. 0 allows it and counts it, else it
 	// is how long until it is worth to ask again.
 	Pace func(now time.Time) time.Duration
