@@ -42,9 +42,10 @@ func (h Headers) WithFirstFailure(at time.Time) Headers {
 	died, dead := h.stamp(TimeHeader)
 	ahead := dead && !at.After(died)
 	for _, x := range h {
-		if !sameName(x.Name, FirstFailureHeader) && !(ahead && sameName(x.Name, TimeHeader)) {
-			out = append(out, x)
+		if sameName(x.Name, FirstFailureHeader) || ahead && sameName(x.Name, TimeHeader) {
+			continue
 		}
+		out = append(out, x)
 	}
 	return append(out, Header{Name: FirstFailureHeader, Value: []byte(at.UTC().Format(time.RFC3339Nano))})
 }
