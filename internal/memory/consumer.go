@@ -311,6 +311,9 @@ func (b *Broker) finished(c *consumer) {
 	if b.patient && c.maxCount == 0 {
 		return // it has not asked yet: what comes would not be delivered at once
 	}
+	if b.patient && len(c.forgotten) > 0 {
+		return // what the host has may come back as a copy, for which there may be no credit
+	}
 	end, caught := true, true
 	qs := b.reads(c)
 	for _, q := range qs {

@@ -102,6 +102,17 @@ func (r *receipt) unpin(done *answers) {
 	}
 }
 
+// letGo gives the receipt that is withheld: without credit the copy's delivery
+// would wait for it, since what was delivered before may wait for the receipt. A
+// host that has used up its window was not told that the subscription has caught
+// up, or has paused it.
+func (s *subscription) letGo(done *answers) {
+	if s.newest != nil {
+		s.newest.unpin(done)
+		s.newest = nil
+	}
+}
+
 // landed takes note that a copy's delivery is in the stream.
 func (s *subscription) landed(l *looped, done *answers) {
 	if s.newest == l.receipt {

@@ -75,9 +75,17 @@ func TestReceiptAtTheNextReceive(t *testing.T) {
 }
 
 // With a window that is used up by originals whose copies wait for it, the
-// receipts but the newest are given, so that their credit comes back.
+// receipts but the newest are given, and that one as well where no credit is left,
+// so that their credit comes back.
 func TestFullWindowOfFailingMessages(t *testing.T) {
-	const window, lines, attempts = 2, 500, 3
+	for _, window := range []int{1, 2} {
+		t.Run(fmt.Sprint(window), func(t *testing.T) { failsWithin(t, window) })
+	}
+}
+
+func failsWithin(t *testing.T, window int) {
+	t.Helper()
+	const lines, attempts = 500, 3
 	b := open(t, settings.Settings{Loopback: true})
 	s := b.subscribe("k")
 	var in strings.Builder

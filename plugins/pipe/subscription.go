@@ -90,6 +90,9 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 			return b, err
 		}
 		s.room = room
+		if !roomy(room) {
+			s.letGo(&done)
+		}
 		i.changed()
 		i.mu.Unlock()
 		done.give()
@@ -109,6 +112,9 @@ func (s *subscription) enterReceive(done *answers) {
 	}
 	s.handed = s.handed[:0]
 }
+
+// roomy reports whether there is credit for a message.
+func roomy(room pluginapi.Room) bool { return room.Messages > 0 && room.Bytes > 0 }
 
 func empty(b *pluginapi.Batch) bool {
 	return len(b.Reports)+len(b.Deliveries) == 0 && !b.CaughtUp
@@ -152,6 +158,9 @@ func (s *subscription) take(room pluginapi.Room) (b pluginapi.Batch, err error) 
 	}
 	switch {
 	case i.settings.Loopback && i.cause == nil:
+		if !roomy(room) {
+			break // a copy that comes now is not delivered at once
+		}
 		b.CaughtUp = !s.caughtUp
 		s.caughtUp = true
 	case !empty(&b):

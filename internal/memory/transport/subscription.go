@@ -236,10 +236,21 @@ func (s *subscription) void(f *wire.Frame) {
 			delete(s.out, d)
 		}
 	}
-	if len(v.Handles) > 0 {
-		s.voids = append(s.voids, v)
+	if len(v.Handles) == 0 {
+		return
 	}
+	if v.Returns && len(s.out) == 0 && s.cumulative() {
+		v = allReturn()
+	}
+	s.voids = append(s.voids, v)
 }
+
+// cumulative reports whether acks are cumulative. What all comes back of such a
+// source is void as a whole, so that its acks begin anew and nothing that comes
+// again is behind what was taken away.
+func (s *subscription) cumulative() bool { return s.profiles[0].Ack == core.AckCumulative }
+
+func allReturn() pluginapi.Void { return pluginapi.Void{All: true, Returns: true} }
 
 // reset voids everything when the connection is lost.
 func (s *subscription) reset() {
@@ -258,8 +269,11 @@ func (s *subscription) reset() {
 		}
 	}
 	clear(s.out)
+	if s.cumulative() {
+		returning = allReturn()
+	}
 	for _, v := range []pluginapi.Void{lost, returning} {
-		if len(v.Handles) > 0 {
+		if v.All || len(v.Handles) > 0 {
 			s.voids = append(s.voids, v)
 		}
 	}
