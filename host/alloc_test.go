@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/longshore-go/longshore/core"
@@ -79,6 +80,51 @@ func BenchmarkHandle(b *testing.B) {
 	r := plain[[]byte](func(context.Context, *Message[[]byte]) error { return nil })
 	d := &settlement.Delivery{Message: core.Message{Name: "orders", Payload: []byte("payload")}, Number: 1}
 	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if said := r.handle(ctx, d); said.Outcome.Kind != core.OutcomeAck {
+			b.Fatal(said)
+		}
+	}
+}
+
+// bill is a payload.
+type bill struct {
+	ID   string `json:"id"`
+	Paid bool   `json:"paid"`
+}
+
+func ofBill() *settlement.Delivery {
+	return &settlement.Delivery{Message: core.Message{
+		Name: "orders", Payload: []byte(`{"id":"o-1","paid":true}`),
+		Headers: core.Headers{{Name: "Content-Type", Value: []byte("application/json")}, {Name: "a", Value: []byte("b")}},
+	}, Number: 1}
+}
+
+// TestJSONHandlersAllocateForJSON holds what the host adds to encoding/json at
+// nothing.
+func TestJSONHandlersAllocateForJSON(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes pools forget at random")
+	}
+	r, d, ctx := plain[bill](func(context.Context, *Message[bill]) error { return nil }), ofBill(), t.Context()
+	if said := r.handle(ctx, d); said.Outcome.Kind != core.OutcomeAck {
+		t.Fatal(said)
+	}
+	into := new(bill)
+	alone := testing.AllocsPerRun(1000, func() {
+		if err := json.Unmarshal(d.Message.Payload, into); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := testing.AllocsPerRun(1000, func() { r.handle(ctx, d) }); got != alone {
+		t.Errorf("%v allocations a delivery, encoding/json alone has %v", got, alone)
+	}
+}
+
+// BenchmarkHandleJSON is BenchmarkHandle with a payload that is decoded.
+func BenchmarkHandleJSON(b *testing.B) {
+	r, d, ctx := plain[bill](func(context.Context, *Message[bill]) error { return nil }), ofBill(), b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
 		if said := r.handle(ctx, d); said.Outcome.Kind != core.OutcomeAck {

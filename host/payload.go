@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -18,6 +19,7 @@ import (
 const (
 	headerContentType = "content-type"
 	typeProtobuf      = "application/protobuf"
+	typeJSON          = "application/json"
 )
 
 // format is a wire form of a payload.
@@ -35,7 +37,7 @@ func formatOf(contentType string) format {
 	switch t := baseType(contentType); {
 	case t == "":
 		return formatDefault
-	case t == "application/json", t == "text/json", strings.HasSuffix(t, "+json"):
+	case t == typeJSON, t == "text/json", strings.HasSuffix(t, "+json"):
 		return formatJSON
 	case t == typeProtobuf, t == "application/x-protobuf", t == "application/vnd.google.protobuf":
 		return formatProtobuf
@@ -68,7 +70,7 @@ func decode[T any](cs *codecs, assumed string, m *core.Message, into *T) error {
 		*p = *m
 		return nil
 	}
-	contentType, _ := lookup(m.Headers, headerContentType)
+	contentType := contentTypeOf(m.Headers)
 	if contentType == "" {
 		contentType = assumed
 	}
@@ -76,7 +78,7 @@ func decode[T any](cs *codecs, assumed string, m *core.Message, into *T) error {
 		return unmarshal(c, contentType, m.Payload, into)
 	}
 	f := formatOf(contentType)
-	if pm, ok := any(*into).(proto.Message); ok {
+	if pm, ok := protobufOf(into); ok {
 		fresh := pm.ProtoReflect().Type().New().Interface()
 		if err := decodeProto(f, contentType, m.Payload, fresh); err != nil {
 			return err
@@ -94,6 +96,33 @@ func decode[T any](cs *codecs, assumed string, m *core.Message, into *T) error {
 		return fmt.Errorf("decode payload of content type %q: %T is no protobuf message; handle one, or []byte", contentType, *into)
 	default:
 		return unknownContentType(contentType)
+	}
+}
+
+// contentTypeOf is the content type that headers name, "" = none. The most usual
+// one needs no memory.
+func contentTypeOf(hs core.Headers) string {
+	for i := len(hs) - 1; i >= 0; i-- {
+		if !strings.EqualFold(hs[i].Name, headerContentType) {
+			continue
+		}
+		if string(hs[i].Value) == typeJSON {
+			return typeJSON
+		}
+		return string(hs[i].Value)
+	}
+	return ""
+}
+
+// protobufOf is the protobuf message in v, where there is one. What cannot be one is
+// not looked into, which would copy it.
+func protobufOf[T any](v *T) (proto.Message, bool) {
+	switch t := reflect.TypeFor[T](); {
+	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Interface, t.NumMethod() > 0:
+		m, ok := any(*v).(proto.Message)
+		return m, ok
+	default:
+		return nil, false
 	}
 }
 
