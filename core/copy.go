@@ -58,7 +58,22 @@ func (d *draft) settleAndWait(wait time.Duration) {
 	if d.quiet {
 		code = LogNone
 	}
+	ack := d.plan.N
+	if d.acks == AckCumulative {
+		code = LogNone
+	}
 	d.verdict(d.accepted(), code)
+	d.waitAndPublish(wait)
+	if d.acks == AckCumulative {
+		d.plan.Steps[ack].Else = d.log(LevelWarn, LogDouble)
+		d.waitAndPublish(wait)
+	}
+}
+
+// waitAndPublish writes the copy that waits in memory and ends the plan. On a
+// cumulative source it leaves as well where the ack failed: the next ack covers
+// this delivery all the same, so the source may not have it any more.
+func (d *draft) waitAndPublish(wait time.Duration) {
 	i := d.add(d.step(ActPublishLater, TargetRetry, wait))
 	d.end()
 	d.plan.Steps[i].Else = d.log(LevelError, LogLost)
@@ -74,7 +89,12 @@ func (d *draft) storeAndWait(wait time.Duration) {
 	d.verdict(d.accepted(), LogNone)
 	due := d.add(d.step(ActPublishLater, TargetRetry, wait))
 	row := d.add(d.forget(TargetRetry))
-	if d.acks != AckNone {
+	switch d.acks {
+	case AckNone:
+	case AckCumulative:
+		// The next ack covers it all the same: the row stays, and its copy.
+		d.plan.Steps[ack].Else = due
+	default:
 		// The source still has it: the row is taken back.
 		d.plan.Steps[ack].Else = row
 		d.unsettled()

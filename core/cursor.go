@@ -103,15 +103,15 @@ func (c *Cursor) passed(s *Step, r Result) bool {
 // copy that is not out is forgotten, a copy that is out makes a double.
 func (c *Cursor) returns(s *Step) (Step, bool) {
 	c.stale = true
+	from := c.at
 	if s.Do.verdict() {
-		if s.Else == 0 {
+		if from = s.Else; from == 0 {
 			return c.end()
 		}
-		return c.seek(s.Else)
 	}
-	for i := c.at; i < c.plan.N; i++ {
+	for i := from; i < c.plan.N; i++ {
 		t := &c.plan.Steps[i]
-		if c.stored && (t.Do == ActForget || t.Do == ActForgetLater) || c.maybe && t.Code == LogDouble {
+		if c.stored && (t.Do == ActForget || t.Do == ActForgetLater) || (c.out || c.maybe) && t.Code == LogDouble {
 			return c.seek(i)
 		}
 	}
