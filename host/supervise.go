@@ -68,7 +68,11 @@ func (a *attached) up(ctx context.Context, g process.Generation) error {
 	if err == nil {
 		a.mark()
 		a.isUp(g)
-		a.log.Info("endpoint is up", "generation", g.Generation(), "pid", g.PID())
+		about := []any{"generation", g.Generation()}
+		if a.endpoint.plugin.InProcess == nil { // its own pid tells nobody anything
+			about = append(about, "pid", g.PID())
+		}
+		a.log.Info("endpoint is up", about...)
 	} else if ctx.Err() == nil {
 		a.stillDown(err)
 		if g.Generation() > 1 {

@@ -103,6 +103,7 @@ func (s *server) abandonWithin(ctx context.Context, grace time.Duration) {
 // those that were given are carried out first.
 func (s *server) shut(ctx context.Context, verdicts bool, grace time.Duration) ([]byte, error) {
 	defer s.end()
+	killed := ctx.Err() != nil       // nobody expects a flush
 	if s.take(ctx, "close") == nil { // a Connect under way is waited for
 		defer s.give()
 	}
@@ -129,7 +130,7 @@ func (s *server) shut(ctx context.Context, verdicts bool, grace time.Duration) (
 	if conn == nil {
 		return nil, nil
 	}
-	resume, err := s.closeConn(ctx, conn, grace)
+	resume, err := s.closeConn(ctx, conn, grace, killed)
 	if pub != nil {
 		pub.settleAll()
 		pub.await(pub.answered, ctx.Done())
@@ -138,8 +139,8 @@ func (s *server) shut(ctx context.Context, verdicts bool, grace time.Duration) (
 }
 
 // closeConn calls the transport's Close and waits for it no longer than ctx and
-// a grace behind it.
-func (s *server) closeConn(ctx context.Context, conn Conn, grace time.Duration) ([]byte, error) {
+// a grace behind it. That of a generation that was killed flushes nothing.
+func (s *server) closeConn(ctx context.Context, conn Conn, grace time.Duration, killed bool) ([]byte, error) {
 	type answer struct {
 		resume []byte
 		err    error
@@ -156,7 +157,9 @@ func (s *server) closeConn(ctx context.Context, conn Conn, grace time.Duration) 
 		if a.err != nil && ctx.Err() != nil && errors.Is(a.err, ctx.Err()) {
 			// The limit came first: what is missing is unknown, and the next life
 			// needs the resume bytes all the more.
-			s.log.Warn("the endpoint was closed at its limit, before everything was flushed")
+			if !killed {
+				s.log.Warn("the endpoint was closed at its limit, before everything was flushed")
+			}
 			return a.resume, nil
 		}
 		if a.err != nil {

@@ -268,7 +268,7 @@ func closedFault(call string) *core.Fault {
 func (s *server) drop(ctx context.Context, conn Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.AuthorLimit)
 	defer cancel()
-	if _, err := s.closeConn(ctx, conn, closeGrace); err != nil {
+	if _, err := s.closeConn(ctx, conn, closeGrace, false); err != nil {
 		s.log.Warn("close connection", "error", err)
 	}
 }

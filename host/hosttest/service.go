@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -67,11 +66,6 @@ func Serve(h *host.Host) (stop func() error, err error) {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s.stop, nil
-}
-
-// Logger is the option that writes a host's log to that of the test.
-func Logger(tb testing.TB) host.Option {
-	return host.WithLogger(slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
 // run runs a host, and finds the brokers that it is on beside those given.
