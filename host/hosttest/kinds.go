@@ -43,6 +43,14 @@ func Session() core.Capabilities { return settings.KindM() }
 // nothing else to ask for a retry with.
 func Lease() core.Capabilities { return settings.KindT() }
 
+// CountingLease is a [Lease] that is prolonged, counts deliveries, and gives one
+// back after any delay that is shorter than it.
+func CountingLease() core.Capabilities {
+	c := Lease()
+	c.Requeue, c.MaxDelay, c.Extend, c.Counts = core.RequeueDelayed, c.MaxHold, true, core.CountNative
+	return c
+}
+
 // Stream settles nothing: what was delivered is gone, as with a socket or a
 // pipe. Retries are copies to its own name.
 func Stream() core.Capabilities { return settings.KindU() }
@@ -52,5 +60,14 @@ func Stream() core.Capabilities { return settings.KindU() }
 func Stored() core.Publishing {
 	return core.Publishing{
 		Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeBytes, Repeats: true,
+	}
+}
+
+// Enveloped is a destination that writes headers into the payload, as a pipe or a
+// file does, and confirms what it has handed over. Dead letters have none of the
+// runtime's headers there unless the service asks for them.
+func Enveloped() core.Publishing {
+	return core.Publishing{
+		Confirms: core.ConfirmHandedOver, Retains: core.RetainTransport, Headers: core.HeadersEnveloped, Repeats: true,
 	}
 }
