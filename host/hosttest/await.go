@@ -80,9 +80,6 @@ func (s *Service) awaitReady() error {
 // test where it has ended or does not become so.
 func (s *Service) Ready() {
 	s.tb.Helper()
-	if !s.host.Ready() {
-		calm()
-	}
 	ok, inTime := s.poll(s.limit(), s.host.Ready)
 	switch {
 	case ok:

@@ -23,8 +23,9 @@
 // broker and the host inside the bubble.
 //
 // A start takes none of it and deliveries come at once, so runs are at the times
-// that the policy says, to the nanosecond. What the broker does not see, as a hook
-// that sleeps, ends a Wait somewhat later, by a part of what it took.
+// that the policy says. What a wait is for may be known a microsecond late, where
+// the host has a last step to do, and later by a part of what it took where the
+// broker does not see it, as with a hook that sleeps: round times behind a wait.
 //
 // # What stands for which transport
 //

@@ -60,11 +60,9 @@ func TestStartTakesNoTime(t *testing.T) {
 			return host.RetryAfter(time.Second, nil)
 		}, host.MaxAttempts(2))
 		s := hosttest.Start(t, h)
-		for range 2 {
-			b.Deliver("orders", hosttest.Text("x"))
-			s.Wait()
-		}
-		if len(at) != 4 || at[0] != 0 || at[1] != time.Second || at[2] != time.Second || at[3] != 2*time.Second {
+		b.Deliver("orders", hosttest.Text("x"))
+		s.Wait()
+		if len(at) != 2 || at[0] != 0 || at[1] != time.Second {
 			t.Errorf("runs at %v", at)
 		}
 	})
