@@ -2,7 +2,10 @@
 
 package core
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Header is one header as its transport carried it: the name with its case,
 // the value as bytes.
@@ -11,10 +14,27 @@ type Header struct {
 	Value []byte
 }
 
+// String returns the header as name="value", the value quoted as Go does.
+func (h Header) String() string { return h.Name + "=" + strconv.Quote(string(h.Value)) }
+
 // Headers is a list of headers in the order received, repeats included (D25).
 // Lookups ignore the case of ASCII letters, and of several headers with one
 // name the last one counts.
 type Headers []Header
+
+// String returns the headers in order, as [a="1" b="2"]. Nothing is left out.
+func (h Headers) String() string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i := range h {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(h[i].String())
+	}
+	b.WriteByte(']')
+	return b.String()
+}
 
 // Get returns the value of the last header called name, and whether there is
 // one. The value is the list's own, not a copy.

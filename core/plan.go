@@ -2,7 +2,10 @@
 
 package core
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // RouteState says whether a destination can be published to.
 type RouteState uint8
@@ -157,6 +160,20 @@ const (
 	NoteOverCap                  // the source's count is beyond the cap: the handler does not run
 	NoteDelay                    // the delay asked for is not honoured
 )
+
+// noteWords are the words of the notes, in their order.
+var noteWords = [...]string{"window", "cap", "over-cap", "delay"}
+
+// String returns the notes as words, joined by "|"; "" where there are none.
+func (n Note) String() string {
+	var words []string
+	for i, w := range noteWords {
+		if n&(1<<i) != 0 {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, "|")
+}
 
 // Result is what became of a step.
 type Result uint8

@@ -72,3 +72,13 @@ func testWords[E anyEnum](t *testing.T, _ E, n int) {
 		t.Errorf("%T reads nonsense: %v, want a *WordError with its %d words", e, err, n)
 	}
 }
+
+func TestHeadersPrintAsText(t *testing.T) {
+	hs := core.Headers{{Name: "a", Value: []byte("1")}, {Name: "B", Value: []byte("x \"y\"\x00")}}
+	if got := fmt.Sprint(hs); got != `[a="1" B="x \"y\"\x00"]` {
+		t.Errorf("got %s", got)
+	}
+	if got := fmt.Sprint(core.NoteCap | core.NoteDelay); got != "cap|delay" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -74,9 +74,9 @@ func TestAbandonedListIsComplete(t *testing.T) {
 		t.Fatalf("got %v, want an *AbandonedError", err)
 	}
 	want := []host.Abandoned{
-		{Endpoint: "in", Subscription: "cancelled", Cancelled: 1, Messages: []string{`cancelled at "1"`}},
+		{Endpoint: "in", Subscription: "cancelled", Cancelled: 1, Messages: []string{"cancelled at 1"}},
 		{Endpoint: "in", Subscription: "dead", Settlements: 1},
-		{Endpoint: "in", Subscription: "deaf", Handlers: 1, Messages: []string{`deaf at "1"`}},
+		{Endpoint: "in", Subscription: "deaf", Handlers: 1, Messages: []string{"deaf at 1"}},
 		{Endpoint: "in", Subscription: "hooked", Hooks: 1},
 		{Endpoint: "in", Subscription: "waiting", Copies: 1},
 		{Endpoint: "out", Publishes: 3},
@@ -85,7 +85,7 @@ func TestAbandonedListIsComplete(t *testing.T) {
 		t.Errorf("listed (-want +got):\n%s", d)
 	}
 	for _, part := range []string{
-		"subscription deaf of endpoint in: 1 handlers did not return (deaf at", "; endpoint out: 3 publishes have no receipt; raise",
+		"subscription deaf of endpoint in: 1 handlers did not return (deaf at", "; endpoint out: 3 publishes have no receipt; let handlers return when their context ends; raise the drain limit above the longest delay, or keep copies in a journal",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
@@ -127,5 +127,25 @@ func TestHooksPublishDuringAStop(t *testing.T) {
 	}
 	if got := q.took("settled"); len(got) != 2 {
 		t.Errorf("published %v", got)
+	}
+}
+
+// The advice fits what was cut off.
+func TestAbandonedErrorsAdvise(t *testing.T) {
+	for name, c := range map[string]struct {
+		left host.Abandoned
+		want string
+	}{
+		"deaf":      {host.Abandoned{Handlers: 1}, "; let handlers return when their context ends"},
+		"cancelled": {host.Abandoned{Cancelled: 1}, "; raise the drain limit"},
+		"both":      {host.Abandoned{Handlers: 1, Hooks: 1}, "; let handlers return when their context ends; raise the drain limit"},
+		"copies":    {host.Abandoned{Copies: 1}, "lost; raise the drain limit above the longest delay, or keep copies in a journal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.left.Endpoint = "in"
+			if got := (&host.AbandonedError{Subscriptions: []host.Abandoned{c.left}}).Error(); !strings.HasSuffix(got, c.want) || strings.Count(got, ";") != strings.Count(c.want, ";") {
+				t.Errorf("got %q, want an end of %q", got, c.want)
+			}
+		})
 	}
 }

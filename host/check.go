@@ -33,7 +33,7 @@ func (r *run) check(known []Finding) []Finding {
 		}
 		found = append(found, s.checkPolicy(s.profiles, append(known[:len(known):len(known)], found...))...)
 	}
-	return append(append(found, r.checkDeadLetters()...), r.checkForwards()...)
+	return slices.Concat(found, r.checkDeadLetters(), r.checkForwards(), r.checkCounts())
 }
 
 // route sets policy, declaration and routes; false where a destination's
@@ -133,6 +133,7 @@ func (s *subscribed) checkPolicy(profiles []core.Capabilities, known []Finding) 
 	if len(profiles) == 0 {
 		f := s.at()
 		f.Message, f.Fix = "the transport does not say what its deliveries can do", "report it to the transport's author"
+		f.Places = places(s.sub.place)
 		return []Finding{f}
 	}
 	retry := s.retry
@@ -140,8 +141,11 @@ func (s *subscribed) checkPolicy(profiles []core.Capabilities, known []Finding) 
 		retry = core.Route{} // an own address that Inspect promised is not there any more
 	}
 	var found []Finding
-	for _, f := range append(s.policyFindings(profiles, retry), s.holdFindings(profiles)...) {
-		f.Places = places(s.placeOf(f.Option))
+	for _, f := range slices.Concat(s.policyFindings(profiles, retry), s.holdFindings(profiles),
+		s.waitFindings(profiles), s.reactionFindings(profiles)) {
+		if f.Places == nil {
+			f.Places = places(s.placeOf(f.Option))
+		}
 		if !spokenOf(known, f, s.rules().defaulted[f.Option]) {
 			found = append(found, f)
 		}

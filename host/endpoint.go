@@ -95,17 +95,27 @@ func (h *Host) Endpoint(name string, p Plugin, settings any) *Endpoint {
 
 // made panics where no host has made the endpoint, or where that runs.
 func (e *Endpoint) made(what string) {
-	if e == nil || e.host == nil {
-		panic("longshore: " + what + " of an Endpoint that no Host made; use what Host.Endpoint returned")
-	}
+	e.exists(what)
 	e.host.registering(what)
 }
 
-// Name returns the endpoint's name.
-func (e *Endpoint) Name() string { return e.name }
+// exists panics where no host has made the endpoint.
+func (e *Endpoint) exists(what string) {
+	if e == nil || e.host == nil {
+		panic("longshore: " + what + " of an Endpoint that no Host made; use what Host.Endpoint returned")
+	}
+}
+
+// Name returns the endpoint's name. It panics for one that no host has made.
+func (e *Endpoint) Name() string {
+	e.exists("Endpoint.Name")
+	return e.name
+}
 
 // To returns the destination with this name (topic, key, queue) on the endpoint.
+// It panics for one that no host has made.
 func (e *Endpoint) To(name string) core.Destination {
+	e.exists("Endpoint.To")
 	return core.Destination{Endpoint: e.name, Name: name}
 }
 
@@ -179,5 +189,16 @@ func (e *Endpoint) Subscription(name string, opts ...SubscriptionOption) *Subscr
 	return s
 }
 
-// Name returns the name that is read.
-func (s *Subscription) Name() string { return s.name }
+// Name returns the name that is read. It panics for a Subscription that no
+// endpoint has made.
+func (s *Subscription) Name() string {
+	s.exists("Subscription.Name")
+	return s.name
+}
+
+// exists panics where no endpoint has made the subscription.
+func (s *Subscription) exists(what string) {
+	if s == nil || s.endpoint == nil {
+		panic("longshore: " + what + " of a Subscription that no Endpoint made; use what Endpoint.Subscription returned")
+	}
+}

@@ -152,6 +152,27 @@ func (e *AbandonedError) Error() string {
 			b.WriteString(" (" + strings.Join(s.Messages, ", ") + ")")
 		}
 	}
-	b.WriteString("; raise the drain limit, or keep copies in a journal")
+	b.WriteString("; " + e.fix())
 	return b.String()
+}
+
+// fix says what to do about what was cut off.
+func (e *AbandonedError) fix() string {
+	var all Abandoned
+	for _, s := range e.Subscriptions {
+		all.Handlers += s.Handlers
+		all.Copies += s.Copies
+		all.Cancelled += s.Cancelled + s.Unhandled + s.Settlements + s.Publishes + s.Hooks
+	}
+	var fixes []string
+	if all.Handlers > 0 {
+		fixes = append(fixes, "let handlers return when their context ends")
+	}
+	switch {
+	case all.Copies > 0:
+		fixes = append(fixes, "raise the drain limit above the longest delay, or keep copies in a journal")
+	case all.Handlers == 0 || all.Cancelled > 0:
+		fixes = append(fixes, "raise the drain limit")
+	}
+	return strings.Join(fixes, "; ")
 }

@@ -155,7 +155,7 @@ func carried[T any](h *handled, s *Subscription, more ...func(*codecs) *complain
 	for _, also := range more {
 		found = append(found, also(cs))
 	}
-	if c := firstOf(found...); c != nil {
+	if c := allOf(found...); c != nil {
 		h.complain(s, Finding{Option: h.as, Message: c.message, Fix: c.fix, Places: places(h.place)})
 	}
 }

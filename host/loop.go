@@ -155,6 +155,9 @@ func (s *subscribed) loops(w way, loop []*subscribed) Finding {
 	if len(loop) == 1 {
 		f.Message = fmt.Sprintf("%s to %s come back to this subscription", w.noun, to)
 		f.Fix = "name a destination that it does not read"
+		if s.rules().defaulted[w.rule] {
+			f.Fix += ", or leave the defaults out of this registration with NoDefaults"
+		}
 		f.Places = places(s.placeOf(w.rule))
 		return f
 	}
@@ -166,6 +169,9 @@ func (s *subscribed) loops(w way, loop []*subscribed) Finding {
 	}
 	f.Message = fmt.Sprintf("%s to %s come back through the %s of %s", w.noun, to, w.noun, strings.Join(names[1:], ", "))
 	f.Fix = "let one of them end at a destination that none of them reads"
+	if slices.ContainsFunc(loop, func(on *subscribed) bool { return on.rules().defaulted[w.rule] }) {
+		f.Fix += ", or leave the defaults out of one of them with NoDefaults"
+	}
 	f.Places = places(ps...)
 	return f
 }

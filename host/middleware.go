@@ -26,7 +26,8 @@ var errForeign = errors.New("middleware passed on a message that is not the one 
 // no reply. Values that it puts into the context are the handler's; a context
 // that it makes anew does not end when a stop runs out of time, and the handler
 // is then cut off as one that does not return. It may call next again, with the
-// same message, once the former call has returned. Middleware that returns before
+// same message, once the former call has returned; what the handler gives to
+// [Publisher.PublishWith] then leaves once for each call. Middleware that returns before
 // the handler does has said the outcome; the delivery is settled, and its worker
 // free, when the handler has returned as well. A panic is one of the handler, and so
 // is runtime.Goexit.

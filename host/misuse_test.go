@@ -37,6 +37,13 @@ func TestZeroValuesThatPanic(t *testing.T) {
 		"Abort of a Host":                  func() { h.Abort() },
 		"Endpoint.Subscription":            func() { e.Subscription("orders") },
 		"Endpoint.Defaults":                func() { (*host.Endpoint)(nil).Defaults() },
+		"Endpoint.To of":                   func() { (*host.Endpoint)(nil).To("x") },
+		"Endpoint.Name of":                 func() { e.Name() },
+		"Endpoint.Subscription of":         func() { (*host.Endpoint)(nil).Subscription("x") },
+		"Subscription.Pause of":            func() { (*host.Subscription)(nil).Pause() },
+		"Subscription.Resume of":           func() { new(host.Subscription).Resume() },
+		"Subscription.Paused of":           func() { (*host.Subscription)(nil).Paused() },
+		"Subscription.Name of":             func() { (*host.Subscription)(nil).Name() },
 		"Handle without a subscription":    func() { host.Handle(new(host.Subscription), acks) },
 		"Publisher that To did not make":   func() { _, _ = p.Publish(ctx, "x") },
 		"Publisher that To did not make; ": func() { _, _ = p.PublishAsync(ctx, "x") },
@@ -239,4 +246,75 @@ func TestPanicsAndOutcomes(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
+}
+
+// All wrong numbers of one rule or option are told, with one fix each.
+func TestAllWrongNumbersAreTold(t *testing.T) {
+	h := host.New(hosttest.NewBroker().Replace(), hosttest.Logger(t), host.WithWaitingLimits(0, -1), host.WithRestartBackoff(0, -time.Second))
+	in := h.Endpoint("in", host.Plugin{Name: "queues"}, nil)
+	host.Handle(in.Subscription("orders"), acks, host.RateLimit(0, 0), host.SnoozeLimit(2, 0),
+		host.CircuitBreaker(host.Circuit{Share: 2, Of: -1, Pause: -1, Longest: -1, Probes: -1}),
+		host.Backoff(host.Constant(0).Jitter(2)))
+	err := h.Run(t.Context())
+	for _, want := range []string{
+		"WithWaitingLimits: messages 0 is below 1, and bytes -1 is below 1 (", "; use 1 or more for messages; use 1 or more for bytes",
+		"WithRestartBackoff: first 0s is below 1ns, and longest -1s is below 1ns (",
+		"RateLimit: 0 a second is no rate, and a burst of 0 lets nothing through (",
+		"Share 2 is no share, and Of -1 is no number of outcomes, and Pause -1ns is no time, and Longest -1ns is no time, and Probes -1 is no number",
+		"Backoff: 0s is no delay, and its jitter 2 is no share",
+		"SnoozeLimit: 0s is no time (",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not stand in %v", want, err)
+		}
+	}
+}
+
+// What names nothing is said to name nothing.
+func TestEmptyDestinations(t *testing.T) {
+	h := host.New(hosttest.NewBroker().Replace(), hosttest.Logger(t))
+	h.Endpoint("in", host.Plugin{Name: "queues"}, nil)
+	host.To[string](h, core.Destination{})
+	host.To[string](h, core.Destination{Name: "x"})
+	err := h.Run(t.Context())
+	for _, want := range []string{"a publisher names no destination", "x names no endpoint"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not stand in %v", want, err)
+		}
+	}
+	onBroker(t, func(h *host.Host, in *host.Endpoint) {
+		host.Handle(in.Subscription("orders"), func(ctx context.Context, _ *host.Message[[]byte]) error {
+			for d, want := range map[core.Destination]string{{}: "it names no destination", {Name: "x"}: "x names no endpoint"} {
+				if _, err := host.Request[string, string](ctx, h, d, "x"); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+			}
+			return nil
+		})
+	}, func(b *hosttest.Broker, s *hosttest.Service) {
+		b.Deliver("orders", hosttest.Text("x"))
+		s.Wait()
+	})
+}
+
+// A loop by a default tells how to leave the default out.
+func TestLoopsOfDefaultsNameNoDefaults(t *testing.T) {
+	b := hosttest.NewBroker()
+	h := host.New(b.Replace(), hosttest.Logger(t), host.WithDefaults(host.DeadLetterTo(core.Destination{Name: "dead"}), host.MaxAttempts(2)))
+	host.Handle(h.Endpoint("in", host.Plugin{Name: "queues"}, nil).Subscription("dead"), acks)
+	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "NoDefaults") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is never retried is logged as that.
+func TestNeverRetryIsLoggedAsThat(t *testing.T) {
+	s := newService()
+	q := newQueues()
+	host.Handle(attach(s.Host, "in", q).Subscription("orders"), func(context.Context, *host.Message[[]byte]) error {
+		return os.ErrNotExist
+	}, host.OnError(host.Is(os.ErrNotExist), host.NeverRetry))
+	s.serve(t)
+	q.put("orders", "x")
+	eventually(t, "it is logged", func() bool { return len(s.log.lines("code=L-ERR", "outcome=never-retry")) == 1 })
 }

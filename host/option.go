@@ -102,7 +102,7 @@ func WithPublishLimit(d time.Duration) Option {
 func WithWaitingLimits(messages int, bytes int64) Option {
 	return Option{name: "WithWaitingLimits", place: caller(), set: func(o *options) *complaint {
 		o.waitMessages, o.waitBytes = messages, bytes
-		return firstOf(atLeast(messages, 1), atLeast(bytes, 1))
+		return allOf(number("messages", messages, 1), number("bytes", bytes, 1))
 	}}
 }
 
@@ -112,7 +112,7 @@ func WithWaitingLimits(messages int, bytes int64) Option {
 func WithPublishWindow(messages int, bytes int64) Option {
 	return Option{name: "WithPublishWindow", place: caller(), set: func(o *options) *complaint {
 		o.windowCount, o.windowBytes = messages, bytes
-		return firstOf(atLeast(messages, 4), atLeast(bytes, 4))
+		return allOf(number("messages", messages, 4), number("bytes", bytes, 4))
 	}}
 }
 
@@ -131,7 +131,7 @@ func StayUp() Option {
 func WithRestartBackoff(first, longest time.Duration) Option {
 	return Option{name: "WithRestartBackoff", place: caller(), set: func(o *options) *complaint {
 		o.backoffFirst, o.backoffMax = first, longest
-		return firstOf(atLeast(first, 1), atLeast(longest, first))
+		return allOf(number("first", first, 1), number("longest", longest, max(first, 1)))
 	}}
 }
 
@@ -141,7 +141,7 @@ func WithRestartBackoff(first, longest time.Duration) Option {
 func WithBreaker(crashes int, within time.Duration) Option {
 	return Option{name: "WithBreaker", place: caller(), set: func(o *options) *complaint {
 		o.crashes, o.crashesWithin = crashes, within
-		return firstOf(atLeast(crashes, 1), atLeast(within, 1))
+		return allOf(number("crashes", crashes, 1), number("within", within, 1))
 	}}
 }
 
@@ -150,7 +150,7 @@ func WithBreaker(crashes int, within time.Duration) Option {
 func WithHeartbeat(every time.Duration, missed int) Option {
 	return Option{name: "WithHeartbeat", place: caller(), set: func(o *options) *complaint {
 		o.heartbeat, o.missed = every, missed
-		return firstOf(atLeast(every, time.Millisecond), atLeast(missed, 1))
+		return allOf(number("every", every, time.Millisecond), number("missed", missed, 1))
 	}}
 }
 
@@ -245,12 +245,38 @@ func atLeast[N int | int64 | time.Duration](v, least N) *complaint {
 	return nil
 }
 
-// firstOf returns the first complaint.
-func firstOf(cs ...*complaint) *complaint {
+// number complains of one of several numbers below least.
+func number[N int | int64 | time.Duration](what string, v, least N) *complaint {
+	c := atLeast(v, least)
+	if c != nil {
+		c.message = what + " " + c.message
+		c.fix = fmt.Sprintf("use %v or more for %s", least, what)
+	}
+	return c
+}
+
+// allOf returns all complaints as one, nil where there are none.
+func allOf(cs ...*complaint) *complaint {
+	var all *complaint
 	for _, c := range cs {
-		if c != nil {
-			return c
+		switch {
+		case c == nil:
+		case all == nil:
+			all = &complaint{c.message, c.fix}
+		default:
+			all.message += ", and " + c.message
+			if c.fix != all.fix {
+				all.fix += "; " + c.fix
+			}
 		}
 	}
-	return nil
+	return all
+}
+
+// unless complains where something does not hold.
+func unless(holds bool, message, fix string) *complaint {
+	if holds {
+		return nil
+	}
+	return &complaint{message, fix}
 }

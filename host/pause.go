@@ -20,15 +20,23 @@ type pausing struct {
 // transport is asked for nothing more. It may be called at any time, from any
 // goroutine, before Run as well: the host is ready with a paused subscription. While one
 // is paused the host does not end by itself, since it has not read all there is. A
-// stop ends as ever; of what waits, what would be lost is handled before.
-func (s *Subscription) Pause() { s.pause(true) }
+// stop ends as ever; of what waits, what would be lost is handled before. Pause,
+// Resume and Paused panic for a Subscription that no endpoint has made.
+func (s *Subscription) Pause() {
+	s.exists("Subscription.Pause")
+	s.pause(true)
+}
 
 // Resume ends a pause. Without one it does nothing.
-func (s *Subscription) Resume() { s.pause(false) }
+func (s *Subscription) Resume() {
+	s.exists("Subscription.Resume")
+	s.pause(false)
+}
 
 // Paused reports whether the subscription is paused by [Subscription.Pause]; a
 // [CircuitBreaker] is nothing to it.
 func (s *Subscription) Paused() bool {
+	s.exists("Subscription.Paused")
 	s.pausing.mu.Lock()
 	defer s.pausing.mu.Unlock()
 	return s.pausing.paused

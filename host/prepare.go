@@ -226,7 +226,7 @@ func (a *attached) checkStdio() []Finding {
 	f.Option, f.Places = "Plugin.Stdio", places(a.endpoint.place)
 	switch {
 	case a.lacksStdio():
-		f.Message, f.Fix = "the transport needs the host's standard input and output", "set Plugin.Stdio"
+		f.Message, f.Fix = "the transport needs the host's standard input and output", "set Plugin.Stdio to &host.Stdio{}"
 	case a.endpoint.plugin.Stdio != nil && !a.spec.GetWantsStdio():
 		f.Message, f.Fix = "the transport has no use for standard input and output", "leave Plugin.Stdio out"
 	default:

@@ -191,7 +191,7 @@ func TestMisuseOfPublishersIsFoundAtStart(t *testing.T) {
 	}
 	want := []string{
 		" WithPublishMiddleware has a nil among its middleware",
-		"out InFlight 0 is below 1",
+		"out InFlight messages 0 is below 1",
 		"out InFlight given twice",
 		"out PublishTimeout 0s is below 1ns",
 		"out PublishContentType is empty",

@@ -27,7 +27,7 @@ const (
 func InFlight(messages int, bytes int64) PublisherOption {
 	return PublisherOption{"InFlight", caller(), func(p *publisher) *complaint {
 		p.room.messages, p.room.bytes = messages, bytes
-		return firstOf(atLeast(messages, 1), atLeast(bytes, 1))
+		return allOf(number("messages", messages, 1), number("bytes", bytes, 1))
 	}}
 }
 

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -22,6 +23,20 @@ const (
 	AsDeadLetter                      // straight to the dead letter
 	NeverRetry                        // no further attempt: as at the cap, a dead letter where one is declared, else rejected
 )
+
+// reactionNames are the names of the constants, in their order.
+var reactionNames = [...]string{"FailFast", "AsAck", "AsRetry", "AsDrop", "AsDeadLetter", "NeverRetry"}
+
+// String returns the reaction as it is written in Go.
+func (r Reaction) String() string {
+	switch i := int64(-1 - r); {
+	case r >= 0:
+		return "AsRetryAfter(" + time.Duration(r).String() + ")"
+	case i < int64(len(reactionNames)):
+		return reactionNames[i]
+	}
+	return "Reaction(" + strconv.FormatInt(int64(r), 10) + ")"
+}
 
 // AsRetryAfter is the reaction that handles the delivery once more after d, by
 // the policy. A negative d is at once.

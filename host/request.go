@@ -124,10 +124,12 @@ func (q *request) open(ctx context.Context) (err error) {
 	}
 	a := r.byName[q.to.Endpoint]
 	switch {
-	case a == nil:
-		return fmt.Errorf("the endpoint of %v is not attached; attach one named %q, or name another", q.to, q.to.Endpoint)
 	case q.to.Name == "":
 		return errors.New("it names no destination; give one, as in endpoint.To(\"name\")")
+	case q.to.Endpoint == "":
+		return fmt.Errorf("%v names no endpoint; make it with endpoint.To", q.to)
+	case a == nil:
+		return fmt.Errorf("the endpoint of %v is not attached; attach one named %q, or name another", q.to, q.to.Endpoint)
 	case a.current() == nil:
 		return ErrEndpointDown
 	case !a.spec.GetRequests():

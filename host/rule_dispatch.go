@@ -89,13 +89,11 @@ func ByKeyFunc(f func(m core.Message) string) Rule {
 func RateLimit(perSecond float64, burst int) Rule {
 	return Rule{"RateLimit", caller(), func(s *ruleSet) *complaint {
 		s.limit, s.burst = rate.Limit(perSecond), burst
-		switch {
-		case !(perSecond > 0) || math.IsInf(perSecond, 0):
-			return &complaint{fmt.Sprintf("%v a second is no rate", perSecond), "use a number above 0, or leave the rule out for no limit"}
-		case burst < 1:
-			return &complaint{fmt.Sprintf("a burst of %d lets nothing through", burst), "use 1 or more"}
-		}
-		return nil
+		return allOf(
+			unless(perSecond > 0 && !math.IsInf(perSecond, 0), fmt.Sprintf("%v a second is no rate", perSecond),
+				"use a number above 0, or leave the rule out for no limit"),
+			unless(burst > 0, fmt.Sprintf("a burst of %d lets nothing through", burst), "use a burst of 1 or more"),
+		)
 	}}
 }
 
@@ -142,19 +140,14 @@ func CircuitBreaker(c Circuit) Rule {
 			c.Probes = circuitProbes
 		}
 		s.circuit = &settlement.Circuit{Share: c.Share, Of: c.Of, Pause: c.Pause, Longest: c.Longest, Probes: c.Probes}
-		switch {
-		case !(c.Share > 0) || c.Share > 1:
-			return &complaint{fmt.Sprintf("Share %v is no share", c.Share), "use a number above 0 and at most 1"}
-		case c.Of < 1 || c.Of > mostOutcomes:
-			return &complaint{fmt.Sprintf("Of %d is no number of outcomes", c.Of), fmt.Sprintf("use 1 to %d", mostOutcomes)}
-		case c.Pause < 0:
-			return &complaint{fmt.Sprintf("Pause %v is no time", c.Pause), "use a time above 0"}
-		case c.Longest < c.Pause:
-			return &complaint{fmt.Sprintf("Longest %v is below Pause %v", c.Longest, c.Pause), "let it be as long at least"}
-		case c.Probes < 1:
-			return &complaint{fmt.Sprintf("Probes %d is no number of deliveries", c.Probes), "use 1 or more"}
-		}
-		return nil
+		return allOf(
+			unless(c.Share > 0 && c.Share <= 1, fmt.Sprintf("Share %v is no share", c.Share), "use a Share above 0 and at most 1"),
+			unless(c.Of > 0 && c.Of <= mostOutcomes, fmt.Sprintf("Of %d is no number of outcomes", c.Of), fmt.Sprintf("use 1 to %d for Of", mostOutcomes)),
+			unless(c.Pause > 0, fmt.Sprintf("Pause %v is no time", c.Pause), "use a Pause above 0"),
+			unless(c.Pause < 0 || c.Longest >= c.Pause, fmt.Sprintf("Longest %v is below Pause %v", c.Longest, c.Pause), "let Longest be as long at least"),
+			unless(c.Pause >= 0 || c.Longest >= 0, fmt.Sprintf("Longest %v is no time", c.Longest), "use a Longest above 0"),
+			unless(c.Probes > 0, fmt.Sprintf("Probes %d is no number of deliveries", c.Probes), "use 1 or more for Probes"),
+		)
 	}}
 }
 

@@ -56,12 +56,9 @@ const (
 func SnoozeLimit(n int, total time.Duration) Rule {
 	return Rule{"SnoozeLimit", caller(), func(s *ruleSet) *complaint {
 		s.snoozes, s.snoozedIn = n, total
-		switch {
-		case n < 0:
-			return &complaint{fmt.Sprintf("%d is no number of times", n), "use 0 for no Snooze at all, or more"}
-		case n > 0 && total <= 0:
-			return &complaint{fmt.Sprintf("%v is no time", total), "use a time above 0"}
-		}
-		return nil
+		return allOf(
+			unless(n >= 0, fmt.Sprintf("%d is no number of times", n), "use 0 for no Snooze at all, or more"),
+			unless(n == 0 || total > 0, fmt.Sprintf("%v is no time", total), "use a time above 0"),
+		)
 	}}
 }

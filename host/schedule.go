@@ -108,6 +108,11 @@ func (s *Schedule) draw(attempt uint64) time.Duration {
 
 // wrong complains of a schedule that makes no sense.
 func (s *Schedule) wrong() *complaint {
+	return allOf(s.wrongDelays(), unless(s.kind == scheduleNone || s.steady >= 0 && s.steady <= 1,
+		fmt.Sprintf("its jitter %v is no share", 1-s.steady), "use 0 for no jitter, up to 1 for the whole delay"))
+}
+
+func (s *Schedule) wrongDelays() *complaint {
 	switch {
 	case s.kind == scheduleNone:
 		return &complaint{"has no delays", "give Constant, Linear, Exponential or Delays"}
@@ -125,10 +130,6 @@ func (s *Schedule) wrong() *complaint {
 		return &complaint{
 			fmt.Sprintf("from %v to %v is no range of delays", s.first, s.longest),
 			"the first delay must be above 0 and the longest not below it",
-		}
-	case !(s.steady >= 0 && s.steady <= 1):
-		return &complaint{
-			fmt.Sprintf("its jitter %v is no share", 1-s.steady), "use 0 for no jitter, up to 1 for the whole delay",
 		}
 	}
 	return nil

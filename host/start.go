@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host/internal/settlement"
@@ -63,7 +64,8 @@ func startError(ctx context.Context, refused []Finding) error {
 func (r *run) announce(found []Finding) {
 	for _, f := range found {
 		r.log.Warn("check: "+f.Message, "code", core.LogCheck.String(), "endpoint", f.Endpoint,
-			"subscription", f.Subscription, "option", f.Option, "fix", f.Fix)
+			"subscription", f.Subscription, "option", f.Option, "fix", f.Fix,
+			"place", strings.Join(f.Places, " and "))
 	}
 	for _, s := range r.subs {
 		log := s.on.log.With("subscription", s.sub.name)
@@ -122,7 +124,7 @@ func (s *subscribed) laneOptions() settlement.LaneOptions {
 		RetryTo: s.retry, Dead: s.dead, Causes: s.causes,
 		Batch: s.sub.handled.runs.batch(), Workers: rules.workers, Key: rules.key, KeyHeader: rules.header, Circuit: rules.circuit,
 		Pace:    s.pace(),
-		NoFloor: rules.noFloor, Floor: rules.floor, MaxElapsed: rules.maxElapsed,
+		NoFloor: rules.noFloor, Floor: rules.floor, MaxElapsed: rules.maxElapsed, MaxElapsedAt: string(s.placeOf("MaxElapsed")),
 		SnoozeLimit: rules.snoozes, SnoozeTotal: rules.snoozedIn,
 		Window:   s.credit(),
 		Outboxes: r.outbox, Waiting: r.waiting, Journal: engineJournal(r.opts.journal),

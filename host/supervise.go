@@ -8,11 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host/internal/settlement"
 	"github.com/longshore-go/longshore/internal/link"
 	"github.com/longshore-go/longshore/internal/process"
 )
@@ -218,16 +217,8 @@ func (e *EndpointError) add(s *subscribed) {
 	e.Received += c.Received
 	e.Unsettled += c.InWork + c.Stale - s.staleBefore.Load()
 	if p := s.lane.State().Position; p != "" {
-		e.Position = printable(p)
+		e.Position = settlement.Printable(p)
 	}
-}
-
-// printable writes a transport's position for people.
-func printable(position string) string {
-	if utf8.ValidString(position) && strconv.CanBackquote(position) {
-		return position
-	}
-	return fmt.Sprintf("%x", position)
 }
 
 // lost stops the host for an endpoint that is gone for good; one that is

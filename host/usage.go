@@ -133,6 +133,9 @@ func (r *run) want(u user, to core.Destination, p transportpb.Purpose) *Finding 
 		}
 		f.Message = fmt.Sprintf("the endpoint of %v is not attached", to)
 		f.Fix = fmt.Sprintf("attach an endpoint named %q, or name another", to.Endpoint)
+		if to.Endpoint == "" {
+			f.Message, f.Fix = fmt.Sprintf("%v names no endpoint", to), "make it with endpoint.To"
+		}
 		return &f
 	}
 	i := slices.IndexFunc(a.usage.request.Destinations, func(t *transportpb.Target) bool {

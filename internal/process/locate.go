@@ -96,9 +96,20 @@ func folders(n int) string {
 
 // Fix says what to do.
 func (e *LocateError) Fix() string {
-	return fmt.Sprintf("put the file %s%s into one of these folders, or name its folder in %s or its path in the endpoint",
-		handshake.FilePrefix, e.Name, handshake.EnvPluginDir)
+	file := handshake.FilePrefix + e.Name
+	get := fmt.Sprintf("go install <its module>/%s@latest", file)
+	if e.Name == ownTransport {
+		get = fmt.Sprintf("go install %s/plugins/%s/%s@latest", ownModule, e.Name, file)
+	}
+	return fmt.Sprintf("put the file %s into one of these folders, or name its folder in %s or its path in the endpoint; to get it: %s",
+		file, handshake.EnvPluginDir, get)
 }
+
+// The transport whose plugin is part of the module itself.
+const (
+	ownModule    = "github.com/longshore-go/longshore"
+	ownTransport = "pipe"
+)
 
 // Folder is one place of the search for plugins.
 type Folder struct {

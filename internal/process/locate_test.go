@@ -312,3 +312,15 @@ func TestLocateErrorNamesWhatMatters(t *testing.T) {
 		}
 	}
 }
+
+// The fix ends with how to get the file.
+func TestLocateErrorSaysHowToGetIt(t *testing.T) {
+	for name, want := range map[string]string{
+		"pipe":  "to get it: go install github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe@latest",
+		"kafka": "to get it: go install <its module>/longshore-transport-kafka@latest",
+	} {
+		if got := (&LocateError{Name: name}).Fix(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}

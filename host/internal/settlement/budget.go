@@ -77,5 +77,5 @@ func earlier(at, now time.Time) time.Time {
 // unbudgeted says that a MaxElapsed does not hold.
 func (l *Lane) unbudgeted() {
 	l.warn(core.LogCheck, "the source counts deliveries and does not say which one comes back, so the time for attempts is never over",
-		"option", "MaxElapsed", "fix", "declare MaxAttempts as well")
+		"option", "MaxElapsed", "fix", "declare MaxAttempts as well", "place", l.o.MaxElapsedAt)
 }

@@ -109,7 +109,7 @@ func (s *settlement) cause(to *core.Route) *core.DeadLetter {
 		Attempts: s.d.Number, Time: time.Now(), Stack: s.said.Stack, FirstFailure: s.failed,
 	}
 	if err := s.said.Err; err != nil {
-		d.Error, d.Reason = fmt.Sprintf("%T", err), err.Error()
+		d.Error, d.Reason = typeOf(err), err.Error()
 	}
 	return d
 }

@@ -5,8 +5,10 @@ package settlement
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
@@ -184,7 +186,15 @@ func describe(d *frame.Delivery) string {
 	if len(d.Position) == 0 {
 		return fmt.Sprintf("%s, delivery %d", name, d.ID)
 	}
-	return fmt.Sprintf("%s at %q", name, cut(string(d.Position), shownText))
+	return fmt.Sprintf("%s at %s", name, Printable(cut(string(d.Position), shownText)))
+}
+
+// Printable writes a transport's position for people, in hex where it is no text.
+func Printable(position string) string {
+	if utf8.ValidString(position) && strconv.CanBackquote(position) {
+		return position
+	}
+	return fmt.Sprintf("%x", position)
 }
 
 // part sends the last verdicts, half-closes the stream and waits for its end.

@@ -42,7 +42,7 @@ func (s *settlement) line() {
 		return
 	case s.step.Code == core.LogUnsettled:
 		l.uns.hit("outcome cannot be carried out by this source",
-			"attempt", s.d.Number, "outcome", s.c.Outcome.Kind.String(), "error", faultText(s.fault))
+			"attempt", s.d.Number, "outcome", s.outcome(), "error", faultText(s.fault))
 		return
 	case s.step.Code == core.LogPanic && s.hush:
 		return
@@ -67,11 +67,11 @@ func (s *settlement) words() (string, []any) {
 	attempt := []any{"generation", s.generation, "delivery", s.id, "attempt", s.d.Number}
 	switch s.step.Code {
 	case core.LogError:
-		return "handler returned an error", append(attempt, "outcome", s.c.Outcome.Kind.String(), "error", s.said.Err)
+		return "handler returned an error", append(attempt, "outcome", s.outcome(), "error", s.said.Err)
 	case core.LogPanic:
 		return "handler panicked", append(attempt, "panic", s.thrown(), "stack", s.said.Stack)
 	case core.LogDecode:
-		return "message cannot be decoded", append(attempt, "outcome", s.c.Outcome.Kind.String(), "error", s.said.Err)
+		return "message cannot be decoded", append(attempt, "outcome", s.outcome(), "error", s.said.Err)
 	case core.LogFailFast:
 		return "failing fast, the service stops", append(attempt, "error", s.said.Err)
 	case core.LogReply:
@@ -99,6 +99,14 @@ func (s *settlement) words() (string, []any) {
 	default:
 		return s.step.Code.String(), attempt
 	}
+}
+
+// outcome is the outcome as lines tell it.
+func (s *settlement) outcome() string {
+	if s.said.Spent && s.c.Outcome.Kind == core.OutcomeRetry {
+		return "never-retry"
+	}
+	return s.c.Outcome.Kind.String()
 }
 
 // reply says which reply was not published, and why.

@@ -217,6 +217,8 @@ type LaneOptions struct {
 	// MaxElapsed, when set, is how long after a message's first failure a further
 	// one is treated as one at the cap. Policy.Elapsed says so as well.
 	MaxElapsed time.Duration
+	// MaxElapsedAt is where it was declared, for people.
+	MaxElapsedAt string
 
 	NoFloor bool          // Floor(0)
 	Floor   time.Duration // what D17's floor grows to; 0 = 1 s

@@ -169,7 +169,7 @@ func TestStopWithHandlers(t *testing.T) { // E-07
 					if left.Handlers != wants || len(left.Running) != wants {
 						t.Errorf("handler of %v: left %+v", takes[i], left)
 					}
-					if wants == 1 && left.Running[0] != `own at "line 7"` {
+					if wants == 1 && left.Running[0] != "own at line 7" {
 						t.Errorf("names %q", left.Running[0])
 					}
 					if acked := b.lane.Counters().Acked; acked != uint64(1-wants) {

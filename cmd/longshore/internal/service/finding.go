@@ -46,6 +46,10 @@ func field(option string) string {
 func inForm(text string) string {
 	return strings.NewReplacer(
 		"RetryTo or RetryToFunc", "retry_to",
+		"give WithJournal, or WithDrainLimit above", "run with --drain-limit above",
+		"return Snooze instead", "declare snooze and exit with 69",
+		"AsDeadLetter", "dead_letter",
+		"AsDrop", "drop",
 		"RetryTo", "retry_to",
 		"MaxAttempts", "max_attempts",
 		"DeadLetterTo", "dead_letter",
@@ -63,7 +67,7 @@ func inForm(text string) string {
 		"NoDefaults", "no_defaults",
 		"Window", "window",
 		"OnError", "exec.on_exit",
-		"set Plugin.Stdio", "set stdio: true",
+		"set Plugin.Stdio to &host.Stdio{}", "set stdio: true",
 		"Plugin.Stdio", "stdio",
 	).Replace(text)
 }

@@ -79,7 +79,7 @@ func TestDescribe(t *testing.T) {
 			"service.yaml:10:12: subscription orders of endpoint in: exec.command: is not there",
 		},
 		{
-			"standard input and output", host.Finding{Endpoint: "in", Option: "Plugin.Stdio", Message: "the transport needs it", Fix: "set Plugin.Stdio"},
+			"standard input and output", host.Finding{Endpoint: "in", Option: "Plugin.Stdio", Message: "the transport needs it", Fix: "set Plugin.Stdio to &host.Stdio{}"},
 			"service.yaml:4:5: endpoint in: stdio: the transport needs it; set stdio: true",
 		},
 		{"host", host.Finding{Message: "is broken"}, "service.yaml:1:1: host: is broken"},
@@ -133,7 +133,7 @@ func TestLoggedFindings(t *testing.T) {
 		return a
 	}})
 	log := slog.New(formHandler{plain}).With("endpoint", "in")
-	log.Warn("a retry cannot be carried out", "code", "L-CHECK", "option", "MaxAttempts", "fix", "declare MaxAttempts, DeadLetterTo or Backoff", "n", 1)
+	log.Warn("a retry cannot be carried out", "code", "L-CHECK", "option", "MaxAttempts", "fix", "declare MaxAttempts, DeadLetterTo or Backoff", "place", "service/build.go:1", "n", 1)
 	log.Warn("x", "code", "L-ERR", "error", "MaxAttempts")
 	want := `level=WARN msg="a retry cannot be carried out" endpoint=in code=L-CHECK option=max_attempts fix="declare max_attempts, dead_letter or backoff" n=1
 level=WARN msg=x endpoint=in code=L-ERR error=MaxAttempts

@@ -25,6 +25,9 @@ func (h formHandler) Handle(ctx context.Context, r slog.Record) error {
 	}
 	said := slog.NewRecord(r.Time, r.Level, inForm(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "place" {
+			return true // it is in this program
+		}
 		if a.Value.Kind() == slog.KindString {
 			text := inForm(a.Value.String())
 			if a.Key == "option" {
