@@ -80,8 +80,22 @@ func (s *subscription) settle(ctx context.Context, vs []pluginapi.Verdict, resul
 	defer s.mu.Unlock()
 	for n, i := range which {
 		results[i] = result(&answer.Items[n])
-		if vs[i].Kind != core.VerdictExtend {
-			delete(s.out, vs[i].Handle.(*delivery))
+		if vs[i].Kind == core.VerdictExtend {
+			continue
+		}
+		d := vs[i].Handle.(*delivery)
+		delete(s.out, d)
+		if vs[i].Kind == core.VerdictAck && results[i].Status == pluginapi.ResultDone && s.cumulative() {
+			s.covered(d)
+		}
+	}
+}
+
+// covered forgets what a cumulative ack of d has settled as well. s.mu is held.
+func (s *subscription) covered(d *delivery) {
+	for o := range s.out {
+		if o.d.Scope == d.d.Scope && o.id < d.id {
+			delete(s.out, o)
 		}
 	}
 }
