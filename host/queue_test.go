@@ -402,11 +402,11 @@ func (s *queueSub) Receive(ctx context.Context, room pluginapi.Room) (pluginapi.
 			s.q.mu.Unlock()
 			return pluginapi.Batch{}, err
 		}
-		if s.x.ended {
+		if s.x.ended && len(s.x.ready) == 0 {
 			s.q.mu.Unlock()
 			return pluginapi.Batch{}, io.EOF
 		}
-		if s.x.replays && !s.caught {
+		if s.x.replays && !s.caught && len(s.x.ready) == 0 {
 			s.caught = true
 			s.q.mu.Unlock()
 			return pluginapi.Batch{CaughtUp: true}, nil
