@@ -16,19 +16,36 @@
 // # Lifecycle
 //
 //  1. Registration: [Host.Endpoint], [Endpoint.Subscription], [Handle],
-//     [HandleReply], [HandleBatch] and [To] declare what there is. Nothing runs and nothing fails; what is wrong is
-//     kept for the start.
+//     [HandleReply], [HandleBatch] and [To] declare what there is. Nothing runs
+//     and nothing fails; what is wrong is kept for the start.
 //  2. Start: [Host.Run] starts and configures all plugins, checks everything,
 //     and reports all that is wrong in one [*StartError] before anything is
 //     connected. Then it connects, opens the subscriptions, and grants the first
 //     credit once every one of them is open.
 //  3. Work: handlers run, one delivery at a time and in order for each
-//     subscription, unless [Workers] says otherwise. A plugin that crashes is started again and its subscriptions
-//     reopen.
+//     subscription, unless [Workers] says otherwise. A plugin that crashes is
+//     started again and its subscriptions reopen.
 //  4. Stop: the end of Run's context stops intake, lets handlers, waiting copies
 //     and hooks finish within the drain limit, and ends the plugins. [Host.Abort]
 //     does not wait. A host whose sources have all ended or caught up stops by
 //     itself, unless [StayUp] is given.
+//
+// # Where to look
+//
+//   - What a handler says: nil, an error, [Retry], [RetryAfter], [Snooze], [Drop],
+//     [DeadLetter], [Leave].
+//   - Policy: [MaxAttempts], [MaxElapsed], [Backoff], [DeadLetterTo], [RetryTo],
+//     [OnError], [OnPanic], [OnUndecodable]; for many registrations
+//     [WithDefaults] and [Endpoint.Defaults].
+//   - Dispatch: [Workers], [ByKey], [Window], [RateLimit], [CircuitBreaker],
+//     [Subscription.Pause].
+//   - Around handlers: [Middleware], [AfterSettle], [OnFinalFailure], [WithCodec];
+//     package middleware.
+//   - Publishing: [Publisher.Publish], [Publisher.PublishAsync],
+//     [Publisher.PublishWith], [Request], [Forward].
+//   - Running: [RunUntilSignal], [Host.Ready], [Host.Health], [WithMeter],
+//     [WithTracer]; what will happen, beforehand: [Host.Explain].
+//   - Tests of a service: package hosttest.
 //
 // # Caveats
 //

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// Handler handles one delivery. It runs for one delivery of its subscription at
-// a time, unless [Workers] says otherwise. nil acks; a plain error is a retry through the policy; [Retry],
-// [RetryAfter], [Drop], [DeadLetter] and [Leave] say it otherwise, wrapped or
-// not. ctx ends shortly before the drain limit of a stop, at an abort, and after
-// the rule [Timeout]; once a stop has ended it, any error leaves the delivery
-// unsettled.
+// Handler handles one delivery. Unless [Workers] says otherwise it runs for one
+// delivery of its subscription at a time. nil acks; a plain error is a retry
+// through the policy; [Retry], [RetryAfter], [Snooze], [Drop], [DeadLetter] and
+// [Leave] say it otherwise, wrapped or not. ctx ends shortly before the drain
+// limit of a stop, at an abort, and after the rule [Timeout]; once a stop has
+// ended it, any error leaves the delivery unsettled.
 //
 // T says how the payload is read: []byte and [core.Message] take it as it is,
 // and share the delivery's memory, which must not be changed; a protobuf message is
