@@ -120,8 +120,8 @@ const (
 // deliveries fail, so that messages stay where they are instead of using up their
 // attempts against something that is down. A failure is what ends in a retry: an
 // error, a panic, a publish that was not confirmed, and what the handler puts off;
-// not a drop, a dead letter or a message that cannot be decoded. What is
-// delivered already waits unsettled.
+// not a drop, a dead letter, [NeverRetry] or a message that cannot be decoded. What
+// is delivered already waits unsettled.
 func CircuitBreaker(c Circuit) Rule {
 	return Rule{"CircuitBreaker", caller(), func(s *ruleSet) *complaint {
 		if c.Share == 0 {

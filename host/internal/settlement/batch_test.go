@@ -51,6 +51,8 @@ func payloadSays(d *Delivery) Said {
 		return Said{Outcome: later(time.Second)}
 	case "drop":
 		return Said{Outcome: core.Outcome{Kind: core.OutcomeDrop}}
+	case "never":
+		return Said{Outcome: retry(), Spent: true}
 	default:
 		return Said{Outcome: core.Outcome{Kind: core.OutcomeAck}}
 	}

@@ -78,7 +78,7 @@ func (l *Lane) judge(s *settlement) bool {
 	case s.said.Outcome.Cause == core.CauseUndecodable:
 		return l.inconclusive(s)
 	case kind == core.OutcomeRetry, kind == core.OutcomeRetryAfter:
-		failed = true
+		failed = !s.said.Spent // what no retry cures is the message's fault
 	case kind == core.OutcomeAck, kind == core.OutcomeDrop, kind == core.OutcomeDeadLetter:
 	default:
 		return l.inconclusive(s)

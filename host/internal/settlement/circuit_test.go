@@ -89,12 +89,12 @@ func TestCircuitOpensProbesAndCloses(t *testing.T) {
 	})
 }
 
-// What is no failure opens nothing: drops, dead letters, what cannot be decoded.
+// What is no failure opens nothing: drops, and errors that no retry cures.
 func TestCircuitCountsFailuresAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newStage(t, kindA)
 		for range 5 {
-			deliverAll(x.p, "drop", "ack", "retry", "drop")
+			deliverAll(x.p, "drop", "ack", "retry", "never")
 		}
 		synctest.Wait()
 		if s := x.lane.State(); s.Circuit != CircuitClosed {
