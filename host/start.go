@@ -40,10 +40,10 @@ func (r *run) start(ctx context.Context) error {
 			Option: "WithJournal", Message: err.Error(), Err: err, Fix: "repair the journal, or start without it",
 		}})
 	}
+	r.host.run.Store(r)
+	r.openOutlets() // before anybody may hold the host for ready, and before the first handler
 	r.state.Store(stateServing)
 	r.host.enter(StateServing, nil)
-	r.host.run.Store(r) // before the first handler, which may publish
-	r.openOutlets()
 	for _, s := range r.subs {
 		s.lane.Grant()
 	}
