@@ -200,10 +200,7 @@ func (h *hooks) drain(ctx context.Context) int {
 	defer h.mu.Unlock()
 	h.closed = true
 	h.cancel()
-	left := len(h.queue) - h.head
-	if h.running {
-		left++
-	}
+	left := h.left()
 	h.queue, h.head = nil, 0
 	return left
 }
@@ -219,9 +216,14 @@ func (h *hooks) late() int {
 func (h *hooks) waiting() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return uint64(h.left())
+}
+
+// left is waiting with h.mu held.
+func (h *hooks) left() int {
 	n := len(h.queue) - h.head
 	if h.running {
 		n++
 	}
-	return uint64(n)
+	return n
 }

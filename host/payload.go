@@ -102,16 +102,11 @@ func decode[T any](cs *codecs, assumed string, m *core.Message, into *T) error {
 // contentTypeOf is the content type that headers name, "" = none. The most usual
 // one needs no memory.
 func contentTypeOf(hs core.Headers) string {
-	for i := len(hs) - 1; i >= 0; i-- {
-		if !strings.EqualFold(hs[i].Name, headerContentType) {
-			continue
-		}
-		if string(hs[i].Value) == typeJSON {
-			return typeJSON
-		}
-		return string(hs[i].Value)
+	v, _ := last(hs, headerContentType)
+	if string(v) == typeJSON {
+		return typeJSON
 	}
-	return ""
+	return string(v)
 }
 
 // protobufOf is the protobuf message in v, where there is one. What cannot be one is
@@ -195,12 +190,19 @@ func encodeProto(m proto.Message, contentType string) (payload []byte, headers c
 	return payload, nil, contentType, nil
 }
 
-// lookup returns the last value of a header whose name matches in any case.
-func lookup(hs core.Headers, name string) (string, bool) {
+// last returns the last value of a header whose name matches in any case. It is
+// the list's own.
+func last(hs core.Headers, name string) ([]byte, bool) {
 	for i := len(hs) - 1; i >= 0; i-- {
 		if strings.EqualFold(hs[i].Name, name) {
-			return string(hs[i].Value), true
+			return hs[i].Value, true
 		}
 	}
-	return "", false
+	return nil, false
+}
+
+// lookup is last, as text.
+func lookup(hs core.Headers, name string) (string, bool) {
+	v, ok := last(hs, name)
+	return string(v), ok
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"strings"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host/internal/settlement"
@@ -143,16 +142,6 @@ func (r *replying) written(c *calls, v any) (m core.Message, err error) {
 		}
 	}()
 	return r.write(c.codecs, v, c.rules.contentType)
-}
-
-// last returns the last value of a header whose name matches in any case.
-func last(hs core.Headers, name string) ([]byte, bool) {
-	for i := len(hs) - 1; i >= 0; i-- {
-		if strings.EqualFold(hs[i].Name, name) {
-			return hs[i].Value, true
-		}
-	}
-	return nil, false
 }
 
 // log returns the host's logger.
