@@ -17,9 +17,6 @@ func Explain(p Policy, profiles []Capabilities, retry, dead Route, d Declared) T
 		Policy:   policyText(&p, &retry, &dead, &d),
 		Findings: Check(p, profiles, retry, dead, d),
 	}
-	if retry.State == RouteOpen {
-		t.Copies = routeText(&retry, "the name computed for the delivery")
-	}
 	if d.Forward.State == RouteOpen {
 		t.Forward = routeText(&d.Forward, "")
 	}
@@ -35,10 +32,14 @@ func Explain(p Policy, profiles []Capabilities, retry, dead Route, d Declared) T
 	for i := range profiles {
 		x := explainer{p: &p, s: &profiles[i], retry: &retry, dead: &dead, d: &d}
 		t.Profiles = append(t.Profiles, Profile{
-			Source: profiles[i].String(),
-			Counts: x.counts(),
-			Rows:   x.rows(),
+			Source:   profiles[i].String(),
+			Delivery: profiles[i].delivery(),
+			Counts:   x.counts(),
+			Rows:     x.rows(),
 		})
+		if x.copies && retry.State == RouteOpen {
+			t.Copies = routeText(&retry, "the name computed for the delivery")
+		}
 	}
 	return t
 }
@@ -49,6 +50,7 @@ type explainer struct {
 	s           *Capabilities
 	retry, dead *Route
 	d           *Declared
+	copies      bool // a row, or what follows when a step of it fails, has a copy
 }
 
 // saying is an outcome as the table names it.
@@ -195,7 +197,8 @@ func (x *explainer) row(said saying, at class) Row {
 		Ends:    Fate(path, len(path), PartyNobody, &c),
 		Steps:   steps(path, &c, names),
 	}
-	r.Failures = failures(&plan, path, names)
+	r.Failures = x.failures(&plan, path, names)
+	x.copies = x.copies || copying(path)
 	for i := range path {
 		if to := path[i].Step.To; to != TargetNone {
 			r.Copy = routeName(c.route(to), "fn")
@@ -232,8 +235,13 @@ func steps(path Path, c *Case, names Names) []RowStep {
 	return out
 }
 
+// copying reports whether a copy for a retry is made on the path.
+func copying(p Path) bool {
+	return slices.ContainsFunc(p, func(d Done) bool { return d.Step.To == TargetRetry })
+}
+
 // failures are the steps that can fail and what is done then.
-func failures(plan *Plan, path Path, names Names) []RowFailure {
+func (x *explainer) failures(plan *Plan, path Path, names Names) []RowFailure {
 	var out []RowFailure
 	for i := range path {
 		r := ResultFailed
@@ -251,6 +259,7 @@ func failures(plan *Plan, path Path, names Names) []RowFailure {
 			}
 			return ResultDone
 		}, nil)
+		x.copies = x.copies || copying(walk)
 		then := walk[i+1:].Text(names)
 		if len(walk) == i+1 {
 			then = "nothing more"

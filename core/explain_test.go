@@ -44,6 +44,13 @@ var explained = []struct {
 		core.Route{To: core.Destination{Endpoint: "in", Name: "q"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: rows.Stored()},
 		core.Declared{Cap: true, DeadLetter: true},
 	},
+	{ // its copies would have a way, and it makes none
+		"group", core.Policy{MaxAttempts: 3, DeadLetter: true, Backoff: true},
+		[]core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueDelayed, Counts: core.CountNative, Address: "own", Unsettled: core.UnsettledOnResume, Durable: true, Order: core.OrderTotal}},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "own"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: core.Publishing{Confirms: core.ConfirmHandedOver, Retains: core.RetainTransport, Headers: core.HeadersEnveloped}},
+		core.Route{To: core.Destination{Endpoint: "in", Name: "dead"}, State: core.RouteOpen, Own: true, Restarts: true, Caps: core.Publishing{Confirms: core.ConfirmHandedOver, Retains: core.RetainTransport, Headers: core.HeadersEnveloped}},
+		core.Declared{Cap: true, DeadLetter: true, LongestBackoff: 5 * time.Second},
+	},
 	{
 		"journal", core.Policy{},
 		[]core.Capabilities{rows.Kinds()["M"], {Address: "own"}},

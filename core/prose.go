@@ -42,6 +42,18 @@ func (c Capabilities) String() string {
 	return strings.Join(append(words, c.rest()...), ", ")
 }
 
+// delivery is what a crash does to messages in work, in words.
+func (c Capabilities) delivery() string {
+	switch {
+	case c.Unsettled == UnsettledLost:
+		return "what is in work at a crash is lost"
+	case !c.Durable:
+		return "at least once, unless the source itself restarts"
+	default:
+		return "at least once"
+	}
+}
+
 // rest are the words that sources with and without acks share.
 func (c Capabilities) rest() []string {
 	var words []string

@@ -18,7 +18,7 @@ type Table struct {
 	Forward      string    `json:"forward,omitempty"`     // where messages are forwarded to before their ack
 	Reply        string    `json:"reply,omitempty"`       // where replies go before the ack
 	Publishes    []string  `json:"publishes,omitempty"`   // where publishes go that leave before the ack
-	Copies       string    `json:"copies,omitempty"`      // where copies go, and what a receipt is worth there
+	Copies       string    `json:"copies,omitempty"`      // where copies go, and what a receipt is worth there; "" = no row makes one
 	DeadLetter   string    `json:"dead_letter,omitempty"` // the same of dead letters
 	Profiles     []Profile `json:"profiles"`
 	Findings     []Finding `json:"findings,omitempty"`
@@ -26,9 +26,10 @@ type Table struct {
 
 // Profile is the part of a table about one capability set.
 type Profile struct {
-	Source string `json:"source"` // the capabilities in words
-	Counts string `json:"counts"` // who counts
-	Rows   []Row  `json:"rows"`
+	Source   string `json:"source"`   // the capabilities in words
+	Delivery string `json:"delivery"` // what a crash does to what is in work
+	Counts   string `json:"counts"`   // who counts
+	Rows     []Row  `json:"rows"`
 }
 
 // Row is one outcome at one class of attempts.
@@ -178,7 +179,7 @@ func (t *Table) text(brief bool) string {
 	}
 	for i := range t.Profiles {
 		p := &t.Profiles[i]
-		fmt.Fprintf(&b, "\n%s\n  source: %s\n  counts: %s\n\n", t.deliveries(i), p.Source, p.Counts)
+		fmt.Fprintf(&b, "\n%s\n  source: %s\n  delivery: %s\n  counts: %s\n\n", t.deliveries(i), p.Source, p.Delivery, p.Counts)
 		for j, g := range p.grids() {
 			if j > 0 && brief {
 				break
@@ -231,7 +232,7 @@ func (t Table) Markdown() string {
 	}
 	for i := range t.Profiles {
 		p := &t.Profiles[i]
-		fmt.Fprintf(&b, "\n### %s\n\n- source: %s\n- counts: %s\n\n", sentence(t.deliveries(i)), p.Source, p.Counts)
+		fmt.Fprintf(&b, "\n### %s\n\n- source: %s\n- delivery: %s\n- counts: %s\n\n", sentence(t.deliveries(i)), p.Source, p.Delivery, p.Counts)
 		for j, g := range p.grids() {
 			if j > 0 {
 				fmt.Fprintf(&b, "\n#### %s\n\n", g.title)
