@@ -34,7 +34,7 @@ test: needs build ## all tests with the race detector, examples and their module
 	@set -e; for m in $(MODULES); do echo "$(GO) test in $$m"; (cd $$m && $(GO) vet ./... && $(GO) test -race -timeout 10m ./...); done
 
 .PHONY: needs
-needs: ## what the tests need beside Go; in CI it is installed
+needs: ## what the tests need beside Go: built, or named; in CI it is installed
 	@./tools/needs.sh $(if $(CI),--install)
 
 .PHONY: cards
