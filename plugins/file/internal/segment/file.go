@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/longshore-go/longshore/plugins/file/internal/format"
+)
+
+// ID tells files apart, whatever their names.
+type ID struct{ Dev, Inode uint64 }
+
+// File is an open stream file whose header has been read. It reads only.
+type File struct {
+	*os.File
+	Segment
+	Header format.Header
+	ID     ID
+}
+
+// KindError says that a file is no stream file, or none that can be read.
+type KindError struct {
+	Path   string
+	Offset int64
+	Reason string
+	Short  bool  // it is shorter than a header, which may still be in the making
+	Err    error // from package format, or nil
+}
+
+// Error names the file, the offset and the reason.
+func (e *KindError) Error() string {
+	return fmt.Sprintf("%s is not a stream file (.ss): at offset %d: %s", e.Path, e.Offset, e.Reason)
+}
+
+// Unwrap returns what package format found.
+func (e *KindError) Unwrap() error { return e.Err }
+
+// Open opens a file for reading and reads its header. A file that is something
+// else is a *KindError. What is no regular file is not opened at all, so that
+// nothing waits for a pipe.
+func Open(s Segment) (*File, error) {
+	f, err := open(s.Path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	h, id, err := identify(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &File{File: f, Segment: s, Header: h, ID: id}, nil
+}
+
+// OpenWritable is Open for the writer of a path: the file can be read anywhere
+// and written at its end. A missing file is not created.
+func OpenWritable(s Segment) (*File, error) {
+	f, err := open(s.Path, os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	h, id, err := identify(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &File{File: f, Segment: s, Header: h, ID: id}, nil
+}
+
+func open(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open stream file: %w", err)
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open stream file: %w", err), f.Close())
+	}
+	if !fi.Mode().IsRegular() {
+		kind := "not a regular file"
+		if fi.IsDir() {
+			kind = "a folder"
+		}
+		return nil, errors.Join(&KindError{Path: path, Reason: kind}, f.Close())
+	}
+	return f, nil
+}
+
+func identify(f *os.File) (format.Header, ID, error) {
+	id, err := Identify(f)
+	if err != nil {
+		return format.Header{}, ID{}, err
+	}
+	var b [format.HeaderSize]byte
+	n, err := f.ReadAt(b[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return format.Header{}, ID{}, fmt.Errorf("read the header: %w", err)
+	}
+	h, err := format.ParseHeader(b[:n])
+	if err != nil {
+		return format.Header{}, ID{}, &KindError{Path: f.Name(), Reason: err.Error(), Short: n < len(b), Err: err}
+	}
+	return h, id, nil
+}
+
+// Identify returns the identity of an open file.
+func Identify(f *os.File) (ID, error) {
+	var st unix.Stat_t
+	if err := again(func() error { return unix.Fstat(int(f.Fd()), &st) }); err != nil {
+		return ID{}, fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	return idOf(&st), nil
+}
+
+// IdentifyPath returns the identity of the file at a path. A missing one is
+// fs.ErrNotExist.
+func IdentifyPath(path string) (ID, error) {
+	var st unix.Stat_t
+	if err := again(func() error { return unix.Stat(path, &st) }); err != nil {
+		return ID{}, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return idOf(&st), nil
+}
+
+func idOf(st *unix.Stat_t) ID { return ID{Dev: wide(st.Dev), Inode: st.Ino} }
+
+// wide widens the number of a device, which has another type on each system.
+func wide[T int32 | uint32 | uint64](n T) uint64 { return uint64(n) }
+
+// again repeats a system call that a signal cut short.
+func again(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

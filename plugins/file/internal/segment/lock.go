@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// LockSuffix is what the name of the lock file has behind the path.
+const LockSuffix = ".lock"
+
+// maxLockText bounds what is read of a lock file.
+const maxLockText = 4096
+
+// Lock is held by the one that may write a path. The lock is the kernel's and
+// ends with the process that holds it, however it ends; the file only says who
+// holds it, and one that a killed process left behind is in nobody's way.
+type Lock struct {
+	file *os.File
+	path string
+}
+
+// LockedError says that somebody else holds the lock of a path.
+type LockedError struct {
+	Path  string
+	Owner string // as the holder calls itself, "" where it is not known
+	PID   int    // of the holder, 0 where it is not known
+}
+
+// Error names the path and the holder.
+func (e *LockedError) Error() string {
+	who := "another process"
+	if e.PID != 0 {
+		who = "process " + strconv.Itoa(e.PID)
+	}
+	if e.Owner != "" {
+		who = e.Owner + " (" + who + ")"
+	}
+	return fmt.Sprintf("%s is locked by %s: a path has one writer; stop that one or use another path", e.Path, who)
+}
+
+// AcquireLock locks a path without waiting: by the file path.lock, which says
+// the process and owner. The folder must exist. Where the lock is held, in this
+// process or another, the error is a *LockedError.
+func AcquireLock(path, owner string) (*Lock, error) {
+	real, err := Resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		l, err := acquire(real, owner)
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if l != nil {
+			return l, nil
+		}
+	}
+}
+
+// acquire returns nil and no error where the file was removed while it was
+// being locked: by a holder that let go.
+func acquire(path, owner string) (*Lock, error) {
+	name := path + LockSuffix
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	err = again(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		held := &LockedError{Path: path}
+		held.PID, held.Owner = holder(f)
+		return nil, errors.Join(held, f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l := &Lock{file: f, path: name}
+	mine, err := l.mine()
+	if err != nil || !mine {
+		return nil, errors.Join(err, f.Close())
+	}
+	// One write over what stood there, then the cut: who reads meanwhile
+	// finds the number of the process whole.
+	text := strconv.Itoa(os.Getpid()) + "\n" + strings.ReplaceAll(owner, "\n", " ") + "\n"
+	if _, err = f.WriteAt([]byte(text), 0); err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	// The text is for people. A disk without room for it is no reason not to
+	// lock.
+	if err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+// holder reads who holds a lock, as far as the file says it.
+func holder(f *os.File) (pid int, owner string) {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxLockText))
+	if err != nil {
+		return 0, ""
+	}
+	first, rest, _ := strings.Cut(string(b), "\n")
+	pid, err = strconv.Atoi(first)
+	if err != nil {
+		return 0, ""
+	}
+	owner, _, _ = strings.Cut(rest, "\n")
+	return pid, owner
+}
+
+// mine reports whether the file that is locked still stands at its path.
+func (l *Lock) mine() (bool, error) {
+	ours, err := Identify(l.file)
+	if err != nil {
+		return false, err
+	}
+	there, err := IdentifyPath(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return ours == there, err
+}
+
+// Unlock lets go of the lock and removes the file, but never one that somebody
+// else has put in its place.
+func (l *Lock) Unlock() error {
+	mine, err := l.mine()
+	if mine {
+		err = os.Remove(l.path) // while it is locked: whoever has it open tries again
+	}
+	if err := errors.Join(err, l.file.Close()); err != nil {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	return nil
+}
