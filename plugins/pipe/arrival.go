@@ -8,11 +8,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
-	"github.com/longshore-go/longshore/plugins/internal/envelope"
 )
-
-// headerSequence is the header with a line's number.
-const headerSequence = "stream-sequence"
 
 // arrival is a line on its way to its subscriptions.
 type arrival struct {
@@ -47,11 +43,11 @@ func (i *intake) parse(raw rawLine) arrival {
 	if !read {
 		return arrival{skip: true}
 	}
-	headers, payload, err := envelope.Decode(l.payload)
+	headers, payload, err := i.decoder.Numbered(l.payload, number)
 	if err != nil {
 		return i.report(raw, refusal(core.FaultTooLarge, "line skipped: %v", err))
 	}
-	m := core.Message{Name: broadcast, Headers: withSequence(headers, number), Payload: payload}
+	m := core.Message{Name: broadcast, Headers: headers, Payload: payload}
 	if l.key != nil {
 		m.Name = string(l.key)
 	}
@@ -89,51 +85,4 @@ func (i *intake) number(l *line) (uint64, bool) {
 		return l.sequence, true
 	}
 	return i.numbers.next(key), true
-}
-
-// withSequence sets the header with the line's number, in the place of one that
-// is there already.
-func withSequence(headers core.Headers, number uint64) core.Headers {
-	value := strconv.AppendUint(nil, number, 10)
-	kept := headers[:0]
-	set := false
-	for _, h := range headers {
-		if !isSequence(h.Name) {
-			kept = append(kept, h)
-		} else if !set {
-			set = true
-			kept = append(kept, core.Header{Name: headerSequence, Value: value})
-		}
-	}
-	if !set {
-		kept = append(kept, core.Header{Name: headerSequence, Value: value})
-	}
-	return kept
-}
-
-// withoutSequence returns headers without the line's number; they are the same
-// list where there is none.
-func withoutSequence(headers core.Headers) core.Headers {
-	sequence := func(h core.Header) bool { return isSequence(h.Name) }
-	if !slices.ContainsFunc(headers, sequence) {
-		return headers
-	}
-	return slices.DeleteFunc(slices.Clone(headers), sequence)
-}
-
-// isSequence compares with headerSequence, ignoring the case of letters.
-func isSequence(name string) bool {
-	if len(name) != len(headerSequence) {
-		return false
-	}
-	for i := range len(name) {
-		c := name[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != headerSequence[i] {
-			return false
-		}
-	}
-	return true
 }

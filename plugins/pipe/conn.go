@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/envelope"
 )
 
 // conn is the connected endpoint.
@@ -85,7 +86,7 @@ func messageBytes(m *core.Message) int {
 func (c *conn) print(m *pluginapi.Outgoing, answer func(pluginapi.Receipt)) {
 	message := m.Message
 	if m.Purpose == pluginapi.PurposeApplication && len(message.Payload) > 0 {
-		message.Headers = withoutSequence(message.Headers)
+		message.Headers = envelope.WithoutSequence(message.Headers)
 	}
 	if f := c.writer.put(message, m.Purpose, answer); f != nil {
 		answer(pluginapi.Refused(f))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/envelope"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
 
@@ -34,6 +35,8 @@ type intake struct {
 	life   context.Context //nolint:containedctx // ends a read under way
 	cancel context.CancelFunc
 	done   chan struct{} // the goroutine has ended; nil before it began
+
+	decoder envelope.Decoder // of the goroutine
 
 	mu      sync.Mutex
 	change  chan struct{} // room, or the end

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/envelope"
 )
 
 // The bounds of the copies on their way back.
@@ -77,7 +78,7 @@ func (i *intake) loop(m core.Message, p pluginapi.Purpose, answer func(pluginapi
 			continue
 		}
 		c := m.Clone() // the caller's is valid until its receipt only
-		c.Headers = withSequence(c.Headers, number)
+		c.Headers = envelope.SetSequence(c.Headers, strconv.AppendUint(nil, number, 10))
 		l := &looped{message: c, purpose: p, bytes: messageBytes(&c), receipt: r}
 		i.loops.enter(l)
 		s.looped = append(s.looped, l)

@@ -33,10 +33,8 @@ const (
 	MaxHeaders = envelope.MaxHeaders
 	// MaxPublish and MaxPublishHeaders are the limits of what is published: who
 	// reads the line adds its number.
-	MaxPublish        = MaxMessage - (len(headerSequence) + maxDigits)
+	MaxPublish        = MaxMessage - (len(envelope.SequenceHeader) + envelope.MaxDigits)
 	MaxPublishHeaders = MaxHeaders - 1
-	// maxDigits is how long a line's number can be.
-	maxDigits = 20
 	// maxHead is what stands before a payload at most: brackets, time, key and
 	// two numbers, with blanks to spare.
 	maxHead = 1 << 10

@@ -63,7 +63,6 @@ type writer struct {
 	fault   *core.Fault // why nothing is printed any more
 
 	// Of the goroutine alone.
-	encoder  envelope.Encoder
 	numbers  numbers
 	buf      []byte
 	printing []entry
@@ -200,7 +199,7 @@ func (w *writer) line(m *core.Message) {
 	b = strconv.AppendUint(b, w.numbers.next(m.Name), 10)
 	b = append(b, "] "...)
 	if envelope.NeededInLine(m.Headers, m.Payload) {
-		b = w.encoder.Append(b, m.Headers, m.Payload)
+		b = envelope.Append(b, m.Headers, m.Payload)
 	} else {
 		b = append(b, m.Payload...)
 	}

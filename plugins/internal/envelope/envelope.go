@@ -13,8 +13,8 @@ package envelope
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -52,8 +52,12 @@ func NeededInLine(headers core.Headers, payload []byte) bool {
 
 // Len is how many bytes Append appends.
 func Len(headers core.Headers, payload []byte) int {
+	return markLen + textLen(plainLen(headers, payload, fitLines(headers)))
+}
+
+// plainLen is how many bytes an envelope holds.
+func plainLen(headers core.Headers, payload []byte, inLines bool) int {
 	n := blockLen + len(payload)
-	inLines := fitLines(headers)
 	for i := range headers {
 		n += len(headers[i].Name) + len(headers[i].Value)
 		if inLines {
@@ -62,42 +66,38 @@ func Len(headers core.Headers, payload []byte) int {
 			n += 2 * blockLen
 		}
 	}
-	return markLen + base64.StdEncoding.EncodedLen(n)
+	return n
 }
 
-// Encoder writes envelopes; it keeps a buffer between them.
-type Encoder struct{ plain []byte }
-
-// keepPlain is how large a buffer an Encoder keeps.
-const keepPlain = 1 << 20
-
 // Append appends the envelope of a message to dst.
-func (e *Encoder) Append(dst []byte, headers core.Headers, payload []byte) []byte {
-	b := append(e.plain[:0], 0, 0, 0, 0)
+func Append(dst []byte, headers core.Headers, payload []byte) []byte {
+	inLines := fitLines(headers)
+	n := plainLen(headers, payload, inLines)
 	mark := markBlocks
-	if fitLines(headers) {
+	if inLines {
 		mark = markLines
-		for i := range headers {
+	}
+	dst = slices.Grow(dst, markLen+textLen(n))
+	dst = append(dst, mark...)
+	text := dst[len(dst) : len(dst)+textLen(n)]
+	plain := text[len(text)-n:] // its text grows over it from the left
+	b := binary.BigEndian.AppendUint32(plain[:0], uint32(n-blockLen-len(payload)))
+	for i := range headers {
+		if inLines {
 			b = append(b, headers[i].Name...)
 			b = append(b, ": "...)
 			b = append(b, headers[i].Value...)
 			b = append(b, '\n')
-		}
-	} else {
-		for i := range headers {
+		} else {
 			b = binary.BigEndian.AppendUint32(b, uint32(len(headers[i].Name)))
 			b = append(b, headers[i].Name...)
 			b = binary.BigEndian.AppendUint32(b, uint32(len(headers[i].Value)))
 			b = append(b, headers[i].Value...)
 		}
 	}
-	binary.BigEndian.PutUint32(b, uint32(len(b)-blockLen))
-	b = append(b, payload...)
-	dst = base64.StdEncoding.AppendEncode(append(dst, mark...), b)
-	if cap(b) <= keepPlain {
-		e.plain = b
-	}
-	return dst
+	copy(plain[len(b):], payload)
+	encode(text, plain)
+	return dst[:len(dst)+len(text)]
 }
 
 func marked(payload []byte) bool {

@@ -45,8 +45,7 @@ func TestVectors(t *testing.T) {
 			"rs2:AAAAHwAAAAZ4LW5vdGUAAAARbGluZSBvbmUKbGluZSB0d29tdWx0aS1saW5lIGhlYWRlciB2YWx1ZQ=="},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var e envelope.Encoder
-			if got := string(e.Append([]byte("<"), tt.headers, []byte(tt.payload))); got != "<"+tt.want {
+			if got := string(envelope.Append([]byte("<"), tt.headers, []byte(tt.payload))); got != "<"+tt.want {
 				t.Errorf("encoded\n%s, want\n%s", got, "<"+tt.want)
 			}
 			if got := envelope.Len(tt.headers, []byte(tt.payload)); got != len(tt.want) {
@@ -142,13 +141,12 @@ func TestHeaderLimit(t *testing.T) {
 			for range envelope.MaxHeaders {
 				many = append(many, hs...)
 			}
-			var e envelope.Encoder
-			got, _, err := envelope.Decode(e.Append(nil, many, nil))
+			got, _, err := envelope.Decode(envelope.Append(nil, many, nil))
 			if err != nil || len(got) != len(many) {
 				t.Fatalf("at the limit: %d headers, %v", len(got), err)
 			}
 			var too *envelope.TooManyError
-			if _, _, err := envelope.Decode(e.Append(nil, append(many, hs...), nil)); !errors.As(err, &too) {
+			if _, _, err := envelope.Decode(envelope.Append(nil, append(many, hs...), nil)); !errors.As(err, &too) {
 				t.Errorf("above it: %v", err)
 			}
 		})
@@ -184,8 +182,7 @@ func FuzzDecode(f *testing.F) {
 		if !envelope.Needed(hs, payload) {
 			return // the payload itself travels
 		}
-		var e envelope.Encoder
-		text := e.Append(nil, hs, payload)
+		text := envelope.Append(nil, hs, payload)
 		if len(text) != envelope.Len(hs, payload) {
 			t.Errorf("%d bytes, promised %d", len(text), envelope.Len(hs, payload))
 		}
@@ -208,8 +205,7 @@ func FuzzEncode(f *testing.F) {
 	f.Add("", []byte{}, ":", []byte("\r\n"), []byte("rs1:"))
 	f.Fuzz(func(t *testing.T, n1 string, v1 []byte, n2 string, v2, payload []byte) {
 		want := core.Headers{{Name: n1, Value: v1}, {Name: n2, Value: v2}}
-		var e envelope.Encoder
-		text := e.Append(nil, want, payload)
+		text := envelope.Append(nil, want, payload)
 		if envelope.NeededInLine(nil, text[4:]) || bytes.ContainsAny(text, "\r\n") {
 			t.Errorf("envelope %q does not survive a line", text)
 		}
