@@ -31,7 +31,9 @@
 //
 // Give a subscription what its source can do, with [Broker.Source]:
 //
-//	pipe, file, MQTT QoS 0       Stream; a pipe without loopback has Address ""
+//	pipe, file, MQTT QoS 0       Stream; a pipe without loopback has Address "",
+//	                             and so has a pattern of a file's keys
+//	file with a group            Group
 //	ZeroMQ                       Stream; Address "" unless it is bound
 //	MQTT QoS 1 and 2             Session; Unsettled lost where no session is kept
 //	Pulsar Shared, KeyShared     CountingTopic; with an ack timeout it is MaxDelay

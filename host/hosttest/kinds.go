@@ -36,6 +36,17 @@ func CountingTopic() core.Capabilities { return settings.KindB() }
 // requeued or rejected, and it has no address of its own.
 func Log() core.Capabilities { return settings.KindK() }
 
+// Group is a log that keeps the position of a group, as a stream file does: each
+// delivery is acked by itself or requeued after any delay, deliveries are counted,
+// and what is unsettled comes back when the group reads again. Published to under
+// its own name it returns.
+func Group() core.Capabilities {
+	return core.Capabilities{
+		Ack: core.AckSingle, Requeue: core.RequeueDelayed, Counts: core.CountNative, Address: Own,
+		Unsettled: core.UnsettledOnResume, Durable: true, Order: core.OrderTotal,
+	}
+}
+
 // Session can only ack; what is unsettled comes back when the session resumes.
 func Session() core.Capabilities { return settings.KindM() }
 

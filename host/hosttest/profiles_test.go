@@ -21,7 +21,7 @@ func TestKinds(t *testing.T) {
 	for name, source := range map[string]core.Capabilities{
 		"queue": hosttest.Queue(), "counting queue": hosttest.CountingQueue(), "delay queue": hosttest.DelayQueue(),
 		"counting topic": hosttest.CountingTopic(), "session": hosttest.Session(), "lease": hosttest.Lease(),
-		"counting lease": hosttest.CountingLease(), "stream": hosttest.Stream(),
+		"counting lease": hosttest.CountingLease(), "stream": hosttest.Stream(), "group": hosttest.Group(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
