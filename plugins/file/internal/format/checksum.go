@@ -44,11 +44,14 @@ func Extend(crc uint16, p []byte) uint16 {
 	t := tables
 	for len(p) >= sliced {
 		hi, lo := binary.BigEndian.Uint64(p), binary.BigEndian.Uint64(p[8:])
-		hi ^= uint64(crc) << 48
-		crc = t[15][hi>>56] ^ t[14][hi>>48&0xff] ^ t[13][hi>>40&0xff] ^ t[12][hi>>32&0xff] ^
-			t[11][hi>>24&0xff] ^ t[10][hi>>16&0xff] ^ t[9][hi>>8&0xff] ^ t[8][hi&0xff] ^
-			t[7][lo>>56] ^ t[6][lo>>48&0xff] ^ t[5][lo>>40&0xff] ^ t[4][lo>>32&0xff] ^
-			t[3][lo>>24&0xff] ^ t[2][lo>>16&0xff] ^ t[1][lo>>8&0xff] ^ t[0][lo&0xff]
+		// Only the first two bytes depend on the step before: they come last, so that
+		// the other look-ups need not wait.
+		rest := t[13][byte(hi>>40)] ^ t[12][byte(hi>>32)] ^
+			t[11][byte(hi>>24)] ^ t[10][byte(hi>>16)] ^ t[9][byte(hi>>8)] ^ t[8][byte(hi)] ^
+			t[7][byte(lo>>56)] ^ t[6][byte(lo>>48)] ^ t[5][byte(lo>>40)] ^ t[4][byte(lo>>32)] ^
+			t[3][byte(lo>>24)] ^ t[2][byte(lo>>16)] ^ t[1][byte(lo>>8)] ^ t[0][byte(lo)]
+		crc ^= uint16(hi >> 48)
+		crc = rest ^ t[15][crc>>8] ^ t[14][byte(crc)]
 		p = p[sliced:]
 	}
 	for _, b := range p {

@@ -41,12 +41,14 @@ const (
 	closing = 0x0d
 )
 
+// The records that are no messages.
 const (
 	// PrimeKey is the key of the record that other writers put first into every
-	// file. It is no message.
+	// file.
 	PrimeKey = "ruststream-internal"
-	// EndKey and EndPayload make the record that ends a stream. Its sequence is 0.
-	EndKey     = "SEA_STREAMER_INTERNAL"
+	// EndKey is the key of the record that ends a stream. Its sequence is 0.
+	EndKey = "SEA_STREAMER_INTERNAL"
+	// EndPayload is the payload of the record that ends a stream.
 	EndPayload = "EOS"
 )
 

@@ -40,16 +40,6 @@ func AppendTail(dst []byte, checksum uint16) []byte {
 	return append(dst, byte(checksum>>8), byte(checksum), closing)
 }
 
-// AppendEnd appends an end mark.
-func AppendEnd(dst []byte, time int64) []byte {
-	return AppendRecord(dst, Head{Key: EndKey, Time: time}, []byte(EndPayload))
-}
-
-// IsEnd reports whether the record is an end mark.
-func (r *Record) IsEnd() bool {
-	return string(r.Key) == EndKey && string(r.Payload) == EndPayload
-}
-
 func appendHead(dst []byte, h Head) []byte {
 	dst = append(dst, byte(len(h.Key)))
 	dst = append(dst, h.Key...)

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package format
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// bitwise is the checksum by its definition.
+func bitwise(crc uint16, p []byte) uint16 {
+	for _, b := range p {
+		for bit := 7; bit >= 0; bit-- {
+			carry := crc>>15 != uint16(b>>bit)&1
+			if crc <<= 1; carry {
+				crc ^= polynomial
+			}
+		}
+	}
+	return crc
+}
+
+func TestChecksumIsTheDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		crc := rapid.Uint16().Draw(t, "crc")
+		p := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "p")
+		if got, want := Extend(crc, p), bitwise(crc, p); got != want {
+			t.Errorf("got %04x, want %04x", got, want)
+		}
+		cut := rapid.IntRange(0, len(p)).Draw(t, "cut")
+		if got, want := Extend(Extend(crc, p[:cut]), p[cut:]), Extend(crc, p); got != want {
+			t.Errorf("in two parts: got %04x, want %04x", got, want)
+		}
+	})
+}
+
+func BenchmarkChecksum(b *testing.B) {
+	for _, size := range []int{8, 64, 512, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			p := make([]byte, size)
+			for i := range p {
+				p[i] = byte(i * 7)
+			}
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				Checksum(p)
+			}
+		})
+	}
+}

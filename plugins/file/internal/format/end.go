@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package format
+
+import "bytes"
+
+// EndLen is the length of an end mark.
+const EndLen = RecordOverhead + len(EndKey) + len(EndPayload)
+
+// AppendEnd appends an end mark.
+func AppendEnd(dst []byte, time int64) []byte {
+	return AppendRecord(dst, Head{Key: EndKey, Time: time}, []byte(EndPayload))
+}
+
+// IsEnd reports whether the record is an end mark.
+func (r *Record) IsEnd() bool {
+	return string(r.Key) == EndKey && string(r.Payload) == EndPayload
+}
+
+// EndRest reports whether b, the last bytes of a file, is what remains of an end
+// mark without its beginning: the reference writes the next record over a mark
+// and does not cut off what a shorter record leaves of it.
+func EndRest(b []byte) bool {
+	if len(b) == 0 || len(b) >= EndLen {
+		return false
+	}
+	// The time may be any; what stands behind it is longer than it.
+	const timeEnd = EndLen - tailLen - len(EndPayload) - 4
+	mark := AppendEnd(make([]byte, 0, EndLen), 0)
+	cut := EndLen - len(b)
+	if cut < timeEnd {
+		n := min(8, timeEnd-cut)
+		copy(mark[timeEnd-n:timeEnd], b[timeEnd-n-cut:])
+	}
+	return bytes.Equal(mark[cut:], b)
+}
