@@ -109,9 +109,8 @@ func decode(dst, text []byte) bool {
 // that all it needs stays in registers.
 func decodeWords(t *[1 << 16]uint16, dst, text []byte) (restDst, restText []byte, seen uint32) {
 	for len(text) >= 8 && len(dst) >= 8 {
-		v := binary.LittleEndian.Uint64(text)
-		a, b := uint32(t[uint16(v)]), uint32(t[uint16(v>>16)])
-		c, d := uint32(t[uint16(v>>32)]), uint32(t[v>>48])
+		a, b := uint32(t[binary.LittleEndian.Uint16(text)]), uint32(t[binary.LittleEndian.Uint16(text[2:])])
+		c, d := uint32(t[binary.LittleEndian.Uint16(text[4:])]), uint32(t[binary.LittleEndian.Uint16(text[6:])])
 		seen |= a | b | c | d
 		binary.BigEndian.PutUint64(dst, uint64(a<<12|b)<<40|uint64(c<<12|d)<<16)
 		text, dst = text[8:], dst[6:]

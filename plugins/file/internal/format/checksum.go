@@ -2,8 +2,6 @@
 
 package format
 
-import "encoding/binary"
-
 // The checksum is CRC-16/CDMA2000: not reflected, nothing xored at the end.
 const (
 	// NoChecksum is the checksum of nothing, and where running checksums begin.
@@ -43,15 +41,11 @@ func Checksum(p []byte) uint16 { return Extend(NoChecksum, p) }
 func Extend(crc uint16, p []byte) uint16 {
 	t := tables
 	for len(p) >= sliced {
-		hi, lo := binary.BigEndian.Uint64(p), binary.BigEndian.Uint64(p[8:])
 		// Only the first two bytes depend on the step before: they come last, so that
 		// the other look-ups need not wait.
-		rest := t[13][byte(hi>>40)] ^ t[12][byte(hi>>32)] ^
-			t[11][byte(hi>>24)] ^ t[10][byte(hi>>16)] ^ t[9][byte(hi>>8)] ^ t[8][byte(hi)] ^
-			t[7][byte(lo>>56)] ^ t[6][byte(lo>>48)] ^ t[5][byte(lo>>40)] ^ t[4][byte(lo>>32)] ^
-			t[3][byte(lo>>24)] ^ t[2][byte(lo>>16)] ^ t[1][byte(lo>>8)] ^ t[0][byte(lo)]
-		crc ^= uint16(hi >> 48)
-		crc = rest ^ t[15][crc>>8] ^ t[14][byte(crc)]
+		rest := t[13][p[2]] ^ t[12][p[3]] ^ t[11][p[4]] ^ t[10][p[5]] ^ t[9][p[6]] ^ t[8][p[7]] ^
+			t[7][p[8]] ^ t[6][p[9]] ^ t[5][p[10]] ^ t[4][p[11]] ^ t[3][p[12]] ^ t[2][p[13]] ^ t[1][p[14]] ^ t[0][p[15]]
+		crc = rest ^ t[15][p[0]^byte(crc>>8)] ^ t[14][p[1]^byte(crc)]
 		p = p[sliced:]
 	}
 	for _, b := range p {
