@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package position
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func opened(t *testing.T, folder, group, name string) *Tracker {
+	t.Helper()
+	tr, err := Open(folder, group, name, "archive")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func closed(t *testing.T, tr *Tracker, orderly bool) {
+	t.Helper()
+	if err := tr.Close(orderly); err != nil {
+		t.Error(err)
+	}
+}
+
+func attempts(tr *Tracker) []uint32 {
+	var ns []uint32
+	for tr.Waiting() != nil {
+		ns = append(ns, tr.Again().Attempt)
+	}
+	return ns
+}
+
+func TestAttempts(t *testing.T) {
+	folder, s := t.TempDir(), stream(10)
+	tr := opened(t, folder, "billing", "orders")
+	if !tr.Fresh() {
+		t.Error("a new group is not fresh")
+	}
+	if err := tr.Begin(s[0].Place); err != nil || tr.Fresh() {
+		t.Fatalf("begin: %v, fresh %v", err, tr.Fresh())
+	}
+	es := tr.Deliver(nil, s[:4], s[4].Place)
+	if err := tr.Settle([]Verdict{{Entry: es[1]}, {Entry: es[2], Requeue: true}}); err != nil {
+		t.Fatal(err)
+	}
+	tr.Release(es[3])
+	closed(t, tr, true)
+
+	tr = opened(t, folder, "billing", "orders")
+	if tr.Fresh() || tr.Next() != s[4].Place || tr.Unsettled() != 3 {
+		t.Errorf("fresh %v, next %v, %d unsettled", tr.Fresh(), tr.Next(), tr.Unsettled())
+	}
+	if last, ok := tr.Last(); !ok || last != s[3] {
+		t.Errorf("last %v, %v, want %v", last, ok, s[3])
+	}
+	if d := cmp.Diff([]uint32{1, 2, 1}, attempts(tr)); d != "" {
+		t.Errorf("attempts after an orderly end (-want +got):\n%s", d)
+	}
+	if err := tr.Save(); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, tr, false)
+
+	tr = opened(t, folder, "billing", "orders")
+	if d := cmp.Diff([]uint32{2, 3, 2}, attempts(tr)); d != "" {
+		t.Errorf("attempts after a crash (-want +got):\n%s", d)
+	}
+	closed(t, tr, true)
+}
+
+func TestOneReaderForEachName(t *testing.T) {
+	folder := t.TempDir()
+	tr := opened(t, folder, "billing", "orders.*")
+	_, err := Open(folder, "billing", "orders.*", "second")
+	var locked *LockedError
+	if !errors.As(err, &locked) || locked.Group != "billing" || locked.Name != "orders.*" || locked.Path != tr.Path() {
+		t.Fatalf("opened twice: %v", err)
+	}
+	if want := pid() + " archive"; locked.Holder != want {
+		t.Errorf("holder %q, want %q", locked.Holder, want)
+	}
+	others := []*Tracker{opened(t, folder, "billing", "orders.a"), opened(t, folder, "audit", "orders.*"), opened(t, folder, "billing", "*")}
+	closed(t, tr, false)
+	closed(t, opened(t, folder, "billing", "orders.*"), true)
+	for _, o := range others {
+		closed(t, o, true)
+	}
+}
+
+func TestNames(t *testing.T) {
+	long := string(make([]byte, maxName+1))
+	for _, tt := range []struct{ group, name, field string }{
+		{"", "orders", "group"},
+		{"..", "orders", "group"},
+		{"a/b", "orders", "group"},
+		{long, "orders", "group"},
+		{"g", "", "name"},
+		{"g", "a/b", "name"},
+		{"g", "a*b", "name"},
+		{"g", "a**", "name"},
+	} {
+		var bad *NameError
+		if _, err := Open(t.TempDir(), tt.group, tt.name, ""); !errors.As(err, &bad) || bad.Field != tt.field {
+			t.Errorf("group %q, name %q: %v", tt.group, tt.name, err)
+		}
+	}
+	folder := t.TempDir()
+	for _, name := range []string{"..", ".", "*", "-", "a*"} {
+		closed(t, opened(t, folder, "g", name), true)
+	}
+	if found, err := filepath.Glob(filepath.Join(folder, "g", "*.pos")); err != nil || len(found) != 5 {
+		t.Errorf("files %q, %v", found, err)
+	}
+}
+
+func TestFilesThatAreNoPositions(t *testing.T) {
+	folder := t.TempDir()
+	tr := opened(t, folder, "g", "orders")
+	if err := tr.Begin(Place{Created: 1, Offset: 128}); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, tr, true)
+	good, err := os.ReadFile(tr.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(b []byte) []byte{
+		"text":           func([]byte) []byte { return []byte("orders at 128") },
+		"version":        func(b []byte) []byte { b[7]++; return b },
+		"head":           func(b []byte) []byte { b[11] ^= 1; return b },
+		"state":          func(b []byte) []byte { b[slotsAt+slotHead] ^= 1; return b },
+		"cut":            func(b []byte) []byte { return b[:len(b)-1] },
+		"another name":   func(b []byte) []byte { copy(b, appendHead(nil, "g", "Orders")); return b },
+		"too much":       func(b []byte) []byte { b = append(b, 7); sealSlot(b[slotsAt:], 9); return b },
+		"unknown change": func(b []byte) []byte { return withChange(b, 99, 1) },
+		"no such record": func(b []byte) []byte { return withChange(b, changeSettled, 1, 0, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(tr.Path(), spoil(append([]byte(nil), good...)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var corrupt *CorruptError
+			if _, err := Open(folder, "g", "orders", ""); !errors.As(err, &corrupt) || corrupt.Path != tr.Path() {
+				t.Errorf("opened: %v", err)
+			}
+		})
+	}
+	// A slot that is lost leaves the other one.
+	if err := os.WriteFile(tr.Path(), good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tr = opened(t, folder, "g", "orders")
+	if err := tr.Begin(Place{Created: 1, Offset: 999}); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, tr, true)
+	f, err := os.OpenFile(tr.Path(), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{0xff}, slotsAt+slotSize+5); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	tr = opened(t, folder, "g", "orders")
+	if tr.Next().Offset != 128 {
+		t.Errorf("next %v", tr.Next())
+	}
+	closed(t, tr, true)
+}
+
+// withChange adds a change to the position that b is.
+func withChange(b []byte, body ...byte) []byte {
+	s, err := decodeSlot(b[slotsAt:])
+	if err != nil {
+		panic(err)
+	}
+	c := append(make([]byte, changeHead), body...)
+	sealChange(c, s.sum)
+	return append(b[:slotsAt+s.end], c...)
+}
+
+// The disk being full loses nothing: what cannot be written is not settled.
+func TestWritesThatFail(t *testing.T) {
+	s, d := stream(10), &memory{}
+	tr := mustOpen(t, d)
+	d.fail, d.short = 1, 30
+	if err := tr.Begin(s[0].Place); !errors.Is(err, errFull) {
+		t.Fatalf("begin: %v", err)
+	}
+	if again := mustOpen(t, d.again()); !again.Fresh() {
+		t.Error("half a state makes a position")
+	}
+	if err := tr.Begin(s[0].Place); err != nil {
+		t.Fatal(err)
+	}
+	es := tr.Deliver(nil, s[:4], s[4].Place)
+	if err := tr.Save(); err != nil {
+		t.Fatal(err)
+	}
+	d.fail, d.short = 1, 5
+	vs := []Verdict{{Entry: es[0]}, {Entry: es[1], Requeue: true}}
+	if err := tr.Settle(vs); !errors.Is(err, errFull) || vs[0].Outcome != Failed || vs[1].Outcome != Done {
+		t.Fatalf("settle: %v, %+v", err, vs)
+	}
+	if n := mustOpen(t, d.again()).Unsettled(); n != 4 {
+		t.Errorf("%d unsettled on disk, want 4", n)
+	}
+	if err := tr.Settle(vs[:1]); err != nil || vs[0].Outcome != Done {
+		t.Fatalf("settle again: %v, %+v", err, vs)
+	}
+	want := []saved{{s[1].Place, 1}, {s[2].Place, 1}, {s[3].Place, 1}}
+	if diff := cmp.Diff(want, pending(mustOpen(t, d.again())), cmp.AllowUnexported(saved{})); diff != "" {
+		t.Errorf("unsettled (-want +got):\n%s", diff)
+	}
+}
