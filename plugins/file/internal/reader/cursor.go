@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reader
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// settle is how long bytes at the end of a file that are no whole record must
+// stay as they are before they are called torn or damaged: a write may be
+// under way.
+const settle = 50 * time.Millisecond
+
+// Cursor delivers the records that match, in the order of the file. One
+// goroutine at a time calls Next or Seek; Place, Read and Close may be called
+// beside it. Seek, and Place, wait for a Next that is under way: cancel its
+// context first.
+type Cursor struct {
+	r      *Reader
+	match  Match
+	replay bool
+	closed chan struct{}
+	once   sync.Once
+
+	mu       sync.Mutex
+	src      *source // nil while there is no file to read
+	off      int64   // a boundary: what is read next begins there or later
+	created  int64   // of src, and of the last one while there is none
+	from     filter
+	quiet    bool  // a replay that has caught up
+	ended    int64 // offset of an end mark that has been told of, or -1
+	told     int64 // boundary of damage that has been told of, or -1
+	unrest   unrest
+	pending  []*Problem // to be told first
+	keys     []bool     // of a chunk, that match
+	records  []Record
+	problems []*Problem
+}
+
+// unrest is an end of file that may be in the making.
+type unrest struct {
+	off, size int64
+	until     time.Time
+}
+
+// filter holds back what comes before the start.
+type filter struct {
+	sequence uint64 // at least
+	time     int64  // later than this, if timed
+	timed    bool
+	floor    int64 // offset at least, in the segment created then
+	created  int64
+}
+
+// passes reports whether a record is at or behind the start. The first that
+// is ends the filtering.
+func (f *filter) passes(s *source, off int64, e *entry) bool {
+	if *f == (filter{}) {
+		return true
+	}
+	if e.sequence < f.sequence || f.timed && e.time <= f.time ||
+		f.floor > 0 && s.header.Created == f.created && off+int64(e.at) < f.floor {
+		return false
+	}
+	*f = filter{}
+	return true
+}
+
+// Next returns what comes next: records, at most most of them and hardly more
+// than bytes of payload, or a problem, or that the end was reached. It waits
+// until there is one of these. 0 is no limit.
+func (c *Cursor) Next(ctx context.Context, most int, bytes int64) (Batch, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := Batch{Records: c.records[:0], Problems: c.problems[:0]}
+	for b.empty() {
+		if err := c.usable(ctx); err != nil {
+			return Batch{}, err
+		}
+		if len(c.pending) > 0 {
+			b.Problems = append(b.Problems, c.pending...)
+			c.pending = nil
+			break
+		}
+		if err := c.step(ctx, limits{most, bytes}, &b); err != nil {
+			return Batch{}, err
+		}
+	}
+	c.records, c.problems = b.Records, b.Problems
+	return b, nil
+}
+
+// limits of a batch.
+type limits struct {
+	records int
+	bytes   int64
+}
+
+// usable says why the cursor cannot go on.
+func (c *Cursor) usable(ctx context.Context) error {
+	select {
+	case <-c.closed:
+		return ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// step goes one step on: over a chunk, over the end of a file, or to the next
+// change.
+func (c *Cursor) step(ctx context.Context, l limits, b *Batch) error {
+	if c.quiet {
+		return c.sleep(ctx)
+	}
+	gen := c.r.watch.generation()
+	if c.src == nil {
+		return c.rejoin(ctx, gen, b)
+	}
+	f, err := c.r.at(ctx, c.src, c.off, gen)
+	switch {
+	case err != nil:
+		return err
+	case f.chunk != nil:
+		c.take(f.chunk, l, b)
+		return nil
+	case f.standing == changed:
+		return c.changed(&f, b)
+	case f.final:
+		return c.advance(ctx, gen, &f, b)
+	}
+	sealed, err := c.r.seal(c.src, gen)
+	if sealed || err != nil {
+		return err // what was written last is looked for first
+	}
+	return c.end(ctx, gen, &f, b)
+}
+
+// sleep waits for the end of the context or the cursor.
+func (c *Cursor) sleep(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closed:
+		return ErrClosed
+	}
+}
+
+// end is at the end of the active file, where nothing whole stands.
+func (c *Cursor) end(ctx context.Context, gen uint64, f *found, b *Batch) error {
+	if f.standing == damaged && c.told != c.off || f.standing == partial && c.replay {
+		if wait, err := c.unsettled(ctx, gen, f); wait || err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.standing == damaged:
+		c.tell(f, b)
+	case f.standing == partial && c.replay:
+		c.tell(f, b)
+	case f.standing == marked && !c.replay && c.ended != c.off:
+		c.ended = c.off
+		b.Ended = true
+	}
+	if c.replay {
+		b.CaughtUp, c.quiet = true, true
+	}
+	if b.empty() {
+		return c.r.watch.wait(ctx, c.closed, gen)
+	}
+	return nil
+}
+
+// unsettled waits for a change of what stands at the end of the file, and
+// reports false when there has been none for long enough.
+func (c *Cursor) unsettled(ctx context.Context, gen uint64, f *found) (bool, error) {
+	now := time.Now()
+	if u := &c.unrest; u.off != c.off || u.size != f.size {
+		*u = unrest{off: c.off, size: f.size, until: now.Add(settle)}
+	}
+	if !now.Before(c.unrest.until) {
+		return false, nil
+	}
+	short, cancel := context.WithDeadline(ctx, c.unrest.until)
+	defer cancel()
+	err := c.r.watch.wait(short, c.closed, gen)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		// Nothing was heard, which without notifications says nothing.
+		c.r.watch.wake()
+		err = nil
+	}
+	return true, err
+}
+
+// tell adds the problem of what stands at the end of a file, once.
+func (c *Cursor) tell(f *found, b *Batch) {
+	if c.told != c.off && f.problem != nil {
+		c.told = c.off
+		p := *f.problem
+		p.Skipped = 0
+		if c.replay || f.final {
+			p.Skipped = f.size - p.Offset
+		}
+		b.Problems = append(b.Problems, &p)
+	}
+}
+
+// Place returns where the cursor stands: what it reads next begins there or
+// later.
+func (c *Cursor) Place() Place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Place{Created: c.created, Offset: c.off}
+}
+
+// Close ends a Next that is under way and all later calls with [ErrClosed].
+func (c *Cursor) Close() {
+	c.once.Do(func() { close(c.closed) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stand(nil, c.off)
+	c.r.mu.Lock()
+	delete(c.r.cursors, c)
+	c.r.mu.Unlock()
+}
+
+// stand puts the cursor at a boundary of a source it has a part in.
+func (c *Cursor) stand(s *source, off int64) {
+	old := c.src
+	c.src, c.off, c.told, c.ended = s, off, -1, -1
+	if s != nil {
+		c.created = s.header.Created
+	}
+	if old != nil {
+		c.r.leave(old)
+	}
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/longshore-go/longshore/plugins/file/internal/format"
+	"github.com/longshore-go/longshore/plugins/file/internal/segment"
+)
+
+// Cursor returns a cursor that delivers what matches from a start on. A replay
+// ends with what there is, a live cursor goes on. A position beyond the end is
+// a *[PositionError].
+func (r *Reader) Cursor(m Match, s Start, replay bool) (*Cursor, error) {
+	c := &Cursor{r: r, match: m, replay: replay, closed: make(chan struct{})}
+	at, err := r.find(m, s)
+	if err != nil {
+		return nil, err
+	}
+	c.begin(at)
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.cursors[c] = struct{}{}
+	}
+	r.mu.Unlock()
+	if closed {
+		c.Close()
+		return nil, ErrClosed
+	}
+	return c, nil
+}
+
+// Seek puts the cursor at another start; a replay that has caught up reads
+// again. Where that is refused the cursor stays where it was.
+func (c *Cursor) Seek(ctx context.Context, s Start) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	at, err := c.r.find(c.match, s)
+	if err != nil {
+		return err
+	}
+	c.begin(at)
+	return nil
+}
+
+// beginning is where a start is: a boundary in a source that the holder has a
+// part in.
+type beginning struct {
+	src     *source
+	off     int64
+	from    filter
+	mark    bool     // an end mark stands there and ends nothing
+	problem *Problem // to be told first
+}
+
+// begin puts the cursor at a beginning.
+func (c *Cursor) begin(b beginning) {
+	c.stand(b.src, b.off)
+	c.from, c.quiet, c.pending, c.unrest = b.from, false, nil, unrest{}
+	if b.mark {
+		c.ended = b.off
+	}
+	if b.problem != nil {
+		c.pending = []*Problem{b.problem}
+	}
+}
+
+// find finds out where a start is.
+func (r *Reader) find(m Match, s Start) (beginning, error) {
+	switch s.Kind {
+	case Beginning:
+		src, err := r.oldest()
+		return beginning{src: src, off: format.HeaderSize}, err
+	case End:
+		return r.newest()
+	case At:
+		return r.place(m, s.At)
+	}
+	return beginning{}, fmt.Errorf("start of kind %d", s.Kind)
+}
+
+// oldest joins the first segment there is.
+func (r *Reader) oldest() (*source, error) {
+	for {
+		list, err := segment.List(r.path)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 || list[0].Active {
+			return r.active()
+		}
+		s, err := r.join(list[0])
+		if !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+}
+
+// newest begins behind all that stands in the active file. An end mark there
+// does not end the cursor, and a record in the making is its first.
+func (r *Reader) newest() (beginning, error) {
+	s, err := r.active()
+	if err != nil {
+		return beginning{}, err
+	}
+	f, err := r.last(s, format.HeaderSize)
+	if err != nil {
+		r.leave(s)
+		return beginning{}, err
+	}
+	b := beginning{src: s, off: f.off, mark: f.standing == marked}
+	if f.standing == damaged {
+		b.from = filter{floor: f.size, created: s.header.Created}
+	}
+	return b, nil
+}
+
+// last returns what stands behind the last whole record, going there from a
+// boundary.
+func (r *Reader) last(s *source, off int64) (found, error) {
+	gen := r.watch.generation()
+	for {
+		f, err := r.at(context.Background(), s, off, gen)
+		if err != nil || f.chunk == nil {
+			return f, err
+		}
+		off = f.chunk.next
+	}
+}
+
+// place begins at a place.
+func (r *Reader) place(m Match, p Place) (beginning, error) {
+	s, err := r.created(p.Created)
+	if err != nil {
+		return beginning{}, err
+	}
+	off := max(p.Offset, format.HeaderSize)
+	size, _, err := s.examine()
+	if err == nil && size < off {
+		err = &PositionError{Path: s.file.Path, Key: m.String(), Offset: off, Size: size}
+	}
+	if err != nil {
+		r.leave(s)
+		return beginning{}, err
+	}
+	return beginning{src: s, off: off}, nil
+}
+
+// created joins the segment created then. A segment that is not there any more
+// is a *Problem.
+func (r *Reader) created(at int64) (*source, error) {
+	r.mu.Lock()
+	for key, s := range r.sources {
+		if key.created == at {
+			s.refs++
+			r.mu.Unlock()
+			return s, nil
+		}
+	}
+	r.mu.Unlock()
+	list, err := segment.List(r.path)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		s, err := r.join(list[i])
+		switch {
+		case err != nil && errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		case s.header.Created == at:
+			return s, nil
+		}
+		older := s.header.Created < at
+		r.leave(s)
+		if older {
+			break
+		}
+	}
+	return nil, &Problem{Kind: Gone, Path: r.path, Reason: fmt.Sprintf("no file created at %d (ms) is there any more", at)}
+}
