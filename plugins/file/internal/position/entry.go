@@ -20,14 +20,13 @@ const (
 	out      stage = iota // with the host
 	released              // the host has let go of it; it comes back when the group is opened again
 	waiting               // to be handed out again
-	settling              // its settlement is being written
 	over                  // settled, handed out again as another one, or void
 )
 
 // entries is a list.
 type entries struct {
 	first, last *Entry
-	n           int // of those that are tracked
+	all, n      int // n are tracked
 }
 
 func (l *entries) push(e *Entry) {
@@ -38,6 +37,7 @@ func (l *entries) push(e *Entry) {
 		l.first = e
 	}
 	l.last = e
+	l.all++
 	if !e.untracked {
 		l.n++
 	}
@@ -46,6 +46,7 @@ func (l *entries) push(e *Entry) {
 func (l *entries) remove(e *Entry) {
 	l.relink(e, e.next, e.prev)
 	e.prev, e.next = nil, nil
+	l.all--
 	if !e.untracked {
 		l.n--
 	}

@@ -82,40 +82,28 @@ func (t *Tracker) Drop() {
 	t.settle(e)
 }
 
-// Settle carries out verdicts and fills in their outcomes. What is settled is
-// written before it returns; where that fails, the outcome of each is Failed.
+// Settle carries out verdicts, fills in their outcomes and writes what is
+// settled. Where that fails it is settled all the same and written with the next
+// change, or comes again after a crash.
 func (t *Tracker) Settle(vs []Verdict) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range vs {
 		v := &vs[i]
+		v.Outcome = Done
 		switch e := v.Entry; {
 		case e.stage != out:
 			v.Outcome = Stale
-			continue
 		case v.Requeue:
 			e.stage = waiting
 			t.queue.push(e)
 		default:
-			e.stage = settling
-			t.settle(e)
-		}
-		v.Outcome = Done
-	}
-	err := t.flush()
-	for i := range vs {
-		v := &vs[i]
-		e := v.Entry
-		switch {
-		case v.Outcome == Stale || v.Requeue:
-		case err != nil && !e.untracked:
-			e.stage, v.Outcome = out, Failed
-		default:
 			e.stage = over
 			t.list.remove(e)
+			t.settle(e)
 		}
 	}
-	return err
+	return t.flush()
 }
 
 // settle notes that e is settled.
@@ -134,6 +122,7 @@ func (t *Tracker) Release(es ...*Entry) {
 	for _, e := range es {
 		if e.stage == out {
 			e.stage = released
+			t.released++
 		}
 	}
 }

@@ -37,19 +37,17 @@ type model struct {
 	queued  []int          // to be handed out again, in order
 }
 
-// wrote takes note of a call that may have written the truth of now.
-func (m *model) wrote(err error) { m.tried(err, m.now) }
-
-func (m *model) tried(err error, said truth) {
+// wrote takes note of a call that may have written the truth.
+func (m *model) wrote(err error) {
 	if m.disk.writes == m.seen {
 		return
 	}
 	m.seen = m.disk.writes
 	switch {
 	case err == nil:
-		m.prior, m.kept, m.whole, m.half = m.kept, said.clone(), m.half == nil, nil
+		m.prior, m.kept, m.whole, m.half = m.kept, m.now.clone(), m.half == nil, nil
 	case m.half == nil:
-		said = said.clone()
+		said := m.now.clone()
 		m.half = &said
 	}
 }
@@ -108,39 +106,26 @@ func (m *model) settle(t *rapid.T) {
 	for k, i := range chosen {
 		vs[k] = Verdict{Entry: m.out[i], Requeue: rapid.IntRange(0, 3).Draw(t, "requeue") == 0}
 	}
-	said := m.now.clone()
-	for k, i := range chosen {
-		if !vs[k].Requeue {
-			delete(said.counts, i)
-		}
-	}
 	err := m.tracker.Settle(vs)
 	for k, i := range chosen {
-		switch {
-		case vs[k].Requeue:
-			m.queued = append(m.queued, i)
-		case err != nil:
-			if vs[k].Outcome != Failed {
-				t.Fatalf("outcome %d beside %v", vs[k].Outcome, err)
-			}
-			continue
-		default:
-			delete(m.now.counts, i)
-		}
 		if vs[k].Outcome != Done {
 			t.Fatalf("outcome %d, want done", vs[k].Outcome)
 		}
+		if vs[k].Requeue {
+			m.queued = append(m.queued, i)
+		} else {
+			delete(m.now.counts, i)
+		}
 		delete(m.out, i)
 	}
-	m.tried(err, said)
+	m.wrote(err)
 	for k := range vs {
 		vs[k].Requeue = k%2 == 0
 		vs[k].Outcome = Done
 	}
-	if err == nil {
-		if m.tracker.Settle(vs) != nil || slices.ContainsFunc(vs, func(v Verdict) bool { return v.Outcome != Stale }) {
-			t.Fatal("a second verdict is not stale")
-		}
+	m.wrote(m.tracker.Settle(vs))
+	if slices.ContainsFunc(vs, func(v Verdict) bool { return v.Outcome != Stale }) {
+		t.Fatal("a second verdict is not stale")
 	}
 }
 
@@ -257,6 +242,11 @@ func TestModel(t *testing.T) {
 		}
 		m.wrote(m.tracker.Begin(records[0].Place))
 		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				if m.tracker.Idle() != (len(m.out)+len(m.queued) == 0) {
+					t.Fatalf("idle is %v with %d deliveries and %d waiting", m.tracker.Idle(), len(m.out), len(m.queued))
+				}
+			},
 			"deliver": m.deliver,
 			"again":   m.again,
 			"settle":  m.settle,

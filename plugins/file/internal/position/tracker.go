@@ -24,6 +24,8 @@ type Tracker struct {
 	slab   slab
 	frozen bool // more unsettled ones than MaxUnsettled
 
+	released int // of the list
+
 	whole   bool     // the next write is a state
 	dirty   bool     // there is something to write
 	moved   bool     // of that, stored.next alone
@@ -40,9 +42,8 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Done   Outcome = iota
-	Stale          // the delivery is not there any more
-	Failed         // it could not be written: the delivery is as it was
+	Done  Outcome = iota
+	Stale         // the delivery is not there any more
 )
 
 // Verdict settles one delivery.
@@ -125,6 +126,14 @@ func (t *Tracker) Unsettled() int {
 	return t.list.n
 }
 
+// Idle reports whether nothing is with the host and nothing is to be handed out
+// again. What was released is neither.
+func (t *Tracker) Idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list.all == t.released
+}
+
 // Full reports whether the position stays where it is, see MaxUnsettled.
 func (t *Tracker) Full() bool {
 	t.mu.Lock()
@@ -133,14 +142,15 @@ func (t *Tracker) Full() bool {
 }
 
 // Begin sets where reading goes on and forgets what is unsettled: verdicts on it
-// are stale from now on. It is written at once.
+// are stale from now on. It is written at once; where that fails it holds all the
+// same and is written with the next change.
 func (t *Tracker) Begin(at Place) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for e := t.list.first; e != nil; e = e.next {
 		e.stage = over
 	}
-	t.list, t.queue, t.frozen, t.fresh = entries{}, queue{}, false, false
+	t.list, t.queue, t.released, t.frozen, t.fresh = entries{}, queue{}, 0, false, false
 	t.stored = state{next: at}
 	t.whole, t.dirty = true, true
 	return t.flush()

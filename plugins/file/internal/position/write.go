@@ -69,17 +69,11 @@ func (t *Tracker) changeDeliver(records []Mark) {
 // the entries anew.
 func (t *Tracker) encode() []byte {
 	b := append(t.pending[:0], make([]byte, slotHead)...)
-	n := t.list.n
-	for e := t.list.first; e != nil; e = e.next {
-		if e.stage == settling && !e.untracked {
-			n--
-		}
-	}
-	b = appendState(b, &t.stored, n)
+	b = appendState(b, &t.stored, t.list.n)
 	t.from, t.ids = t.stored.next, 0
-	b = slices.Grow(b, 4*n)
+	b = slices.Grow(b, 4*t.list.n)
 	for e := t.list.first; e != nil; e = e.next {
-		if e.untracked || e.stage == settling {
+		if e.untracked {
 			continue
 		}
 		b = appendEntry(b, t.from, e.Place, e.Attempt)
