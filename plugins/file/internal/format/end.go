@@ -25,7 +25,7 @@ func EndRest(b []byte) bool {
 		return false
 	}
 	// The time may be any; what stands behind it is longer than it.
-	const timeEnd = EndLen - tailLen - len(EndPayload) - 4
+	const timeEnd = EndLen - TailLen - len(EndPayload) - 4
 	mark := AppendEnd(make([]byte, 0, EndLen), 0)
 	cut := EndLen - len(b)
 	if cut < timeEnd {

@@ -23,7 +23,9 @@ const (
 	// DefaultInterval is the beacon interval of files that choose none.
 	DefaultInterval = 1 << 20
 	// RecordOverhead is what a record takes besides its key and its payload.
-	RecordOverhead = fixedLen + 1 + tailLen
+	RecordOverhead = fixedLen + 1 + TailLen
+	// TailLen is what of it follows the payload: checksum and closing byte.
+	TailLen = 2 + 1
 	// MaxRecord is the length of the longest record, beacons not counted.
 	MaxRecord = RecordOverhead + MaxKey + MaxPayload
 	// MaxPayload is the longest payload of a record: the envelope of the largest
@@ -35,8 +37,6 @@ const (
 	// fixedLen is what follows the key: shard, sequence, time and the payload's
 	// length.
 	fixedLen = 8 + 8 + 8 + 4
-	// tailLen is what follows the payload: checksum and closing byte.
-	tailLen = 2 + 1
 	// closing ends headers, records and beacons, and begins beacons.
 	closing = 0x0d
 )

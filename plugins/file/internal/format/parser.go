@@ -4,7 +4,6 @@ package format
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 )
 
@@ -28,43 +27,71 @@ type Parser struct {
 // and says how many bytes that were.
 //
 // The error is a *ShortError or a *DamageError; nothing is consumed then, and
-// what rec holds has no meaning.
+// rec has no meaning unless the damage says where to resume.
 func (p *Parser) Next(b []byte, off int64, rec *Record) (int, error) {
-	begin := 0
-	room := p.room(off) // how far the record goes without a beacon
-	*rec = Record{}
-	if room == int64(p.Interval) && off > 0 {
-		size, err := p.pass(b, off)
-		if err != nil {
+	begin, payload, err := p.Head(b, off, rec)
+	if err != nil {
+		return 0, err
+	}
+	head := 1 + len(rec.Key) + fixedLen
+	total := head + payload + TailLen
+	end := begin + total
+	if int64(total) > p.room(off+int64(begin)) {
+		if end, err = p.walk(b, off, begin, total, total, rec); err != nil {
 			return 0, err
 		}
-		begin = size
-		room -= int64(size)
+		r := p.splice(b, total)
+		rec.read(r, len(rec.Key))
+		return p.finish(r, b, off, begin, end, head, rec)
 	}
+	if end > len(b) {
+		return 0, &ShortError{Need: end}
+	}
+	return p.finish(b[begin:end], b, off, begin, end, head, rec)
+}
+
+// Head reads a record's head alone, as Next does: where in b the record begins,
+// and how long its payload is. rec has neither payload nor checksum; its key is
+// good until the next call where a beacon cuts the head.
+func (p *Parser) Head(b []byte, off int64, rec *Record) (begin, payload int, err error) {
+	*rec = Record{}
+	room := p.room(off) // how far the record goes without a beacon
+	if room == int64(p.Interval) && off > 0 {
+		if begin, err = p.pass(b, off); err != nil {
+			return 0, 0, err
+		}
+		room -= int64(begin)
+	}
+	at := off + int64(begin)
 	r := b[begin:]
 	if len(r) == 0 {
-		return 0, &ShortError{Need: begin + RecordOverhead + 1}
+		return 0, 0, &ShortError{Need: begin + RecordOverhead + 1}
 	}
 	k := int(r[0])
 	if k == 0 || k > MaxKey {
-		return 0, &DamageError{Offset: off + int64(begin), Reason: fmt.Sprintf("a record with a key of %d bytes", k)}
+		return 0, 0, &DamageError{Offset: at, Reason: fmt.Sprintf("a record with a key of %d bytes", k)}
 	}
 	head := 1 + k + fixedLen
 	if int64(head) > room || head > len(r) {
-		return p.assemble(b, off, begin, rec)
+		if here := r[1:min(int64(len(r)), int64(1+k), room)]; !legal(here) {
+			return 0, 0, badKey(here, at)
+		}
+		if _, err := p.walk(b, off, begin, head, 0, rec); err != nil {
+			return 0, 0, err
+		}
+		r = p.head[:0]
+		for _, s := range p.spans {
+			r = append(r, b[s.from:s.to]...)
+		}
 	}
-	payload := rec.read(r, k)
-	if err := possible(rec, payload, off+int64(begin)); err != nil {
-		return 0, err
+	n := rec.read(r, k)
+	if !legal(rec.Key) {
+		return 0, 0, badKey(rec.Key, at)
 	}
-	total := int64(head) + payload + tailLen
-	if total > room {
-		return p.assemble(b, off, begin, rec)
+	if n > int64(MaxPayload) {
+		return 0, 0, damage(rec, at, "a payload of %d bytes, at most %d are possible", n, MaxPayload)
 	}
-	if total > int64(len(r)) {
-		return 0, &ShortError{Need: begin + int(total)}
-	}
-	return p.finish(r[:total], b, off, begin, begin+int(total), head, rec)
+	return begin, int(n), nil
 }
 
 // room is how many bytes there are between off and the next beacon's place.
@@ -72,54 +99,10 @@ func (p *Parser) room(off int64) int64 {
 	return int64(p.Interval) - off%int64(p.Interval)
 }
 
-// pass is the length of the beacon at the boundary off.
-func (p *Parser) pass(b []byte, off int64) (int, error) {
-	size, err := p.beaconLen(b)
-	if err != nil {
-		return 0, beaconDamage(err, off)
-	}
-	if left := remaining(b); left != 0 {
-		return 0, &DamageError{
-			Offset: off,
-			Reason: fmt.Sprintf("a beacon says that %d bytes of a record follow where none was cut", left),
-		}
-	}
-	return size, nil
-}
-
-// beaconLen is the length of a beacon that fits the interval.
-func (p *Parser) beaconLen(b []byte) (int, error) {
-	size, err := beaconLen(b)
-	if err == nil && size >= int(p.Interval) {
-		return 0, &BeaconError{Reason: fmt.Sprintf("%d bytes long in a file with one every %d bytes", size, p.Interval)}
-	}
-	return size, err
-}
-
-// beaconDamage is the error of a beacon at the offset given; a *ShortError
-// stays what it is.
-func beaconDamage(err error, off int64) error {
-	if bad, ok := errors.AsType[*BeaconError](err); ok {
-		return &DamageError{Offset: off, Reason: bad.Error()}
-	}
-	return err
-}
-
-// possible looks at what a record's head says.
-func possible(rec *Record, payload, off int64) error {
-	if !legal(rec.Key) {
-		return badKey(rec.Key, off)
-	}
-	if payload > int64(MaxPayload) {
-		return damage(rec, off, "a payload of %d bytes, at most %d are possible", payload, MaxPayload)
-	}
-	return nil
-}
-
 // finish looks at the payload and the end of a record. r is all of it, head the
 // length of its head; end is where it ends in b.
 func (p *Parser) finish(r, b []byte, off int64, begin, end, head int, rec *Record) (int, error) {
-	tail := len(r) - tailLen
+	tail := len(r) - TailLen
 	at := off + int64(begin)
 	rec.Payload = r[head:tail:tail]
 	rec.Checksum = binary.BigEndian.Uint16(r[tail:])

@@ -40,6 +40,15 @@ func AppendTail(dst []byte, checksum uint16) []byte {
 	return append(dst, byte(checksum>>8), byte(checksum), closing)
 }
 
+// ParseTail takes the TailLen bytes behind a payload apart. It is false where
+// the closing byte is wrong.
+func ParseTail(b []byte) (checksum uint16, ok bool) {
+	return binary.BigEndian.Uint16(b), b[TailLen-1] == closing
+}
+
+// Closes reports whether records close with b.
+func Closes(b byte) bool { return b == closing }
+
 func appendHead(dst []byte, h Head) []byte {
 	dst = append(dst, byte(len(h.Key)))
 	dst = append(dst, h.Key...)

@@ -5,36 +5,6 @@ package format
 // span is a part of a record, as positions in the bytes given.
 type span struct{ from, to int }
 
-// assemble reads a record that a beacon cuts, or whose head b does not hold
-// whole. It begins at begin, where there is one byte at least.
-func (p *Parser) assemble(b []byte, off int64, begin int, rec *Record) (int, error) {
-	at := off + int64(begin)
-	k := int(b[begin])
-	head := 1 + k + fixedLen
-	if here := b[begin+1 : min(len(b), begin+1+k, begin+int(p.room(at)))]; !legal(here) {
-		return 0, badKey(here, at)
-	}
-	if _, err := p.walk(b, off, begin, head, 0, rec); err != nil {
-		return 0, err
-	}
-	h := p.head[:0]
-	for _, s := range p.spans {
-		h = append(h, b[s.from:s.to]...)
-	}
-	payload := rec.read(h, k)
-	if err := possible(rec, payload, at); err != nil {
-		return 0, err
-	}
-	total := head + int(payload) + tailLen
-	end, err := p.walk(b, off, begin, total, total, rec)
-	if err != nil {
-		return 0, err
-	}
-	r := p.splice(b, total)
-	rec.read(r, k)
-	return p.finish(r, b, off, begin, end, head, rec)
-}
-
 // walk finds the parts of want bytes of a record that begins at begin, in
 // p.spans, and where they end. total is the record's length, 0 while unknown:
 // the beacons between must agree with it, those that b holds even where it does
@@ -55,15 +25,15 @@ func (p *Parser) walk(b []byte, off int64, begin, want, total int, rec *Record) 
 		if got += part; got == want {
 			return at, nil
 		}
-		size, err := p.beaconLen(b[at:])
-		switch err := err.(type) { //nolint:errorlint // beaconLen wraps nothing
+		size, left, err := p.Beacon(b[at:])
+		switch err := err.(type) { //nolint:errorlint // Beacon wraps nothing
 		case nil:
 		case *ShortError:
 			return 0, &ShortError{Need: at + err.Need + want - got}
 		default:
 			return 0, damage(rec, off+int64(begin), "%v at offset %d, within the record", err, off+int64(at))
 		}
-		if left := int64(remaining(b[at:])); total > 0 && left != int64(total-got) {
+		if total > 0 && int64(left) != int64(total-got) {
 			return 0, damage(rec, off+int64(begin), "of its %d bytes %d stand behind the beacon at offset %d, which says %d",
 				total, total-got, off+int64(at), left)
 		}
