@@ -8,14 +8,16 @@ import (
 )
 
 // Beacon is the length of the beacon that b begins with, and what it says of the
-// record it cuts. Its markers are not looked at. The error is a *ShortError or a
-// *BeaconError.
+// record it cuts. What its markers say is not looked at. The error is a
+// *ShortError or a *BeaconError.
 func (p *Parser) Beacon(b []byte) (size int, left uint32, err error) {
+	if len(b) >= beaconHead {
+		if n, most := int(b[beaconHead-1]), Slots(p.Interval); n > most {
+			return 0, 0, &BeaconError{Reason: fmt.Sprintf("%d markers, at most %d fit", n, most)}
+		}
+	}
 	if size, err = beaconLen(b); err != nil {
 		return 0, 0, err
-	}
-	if int64(size) >= int64(p.Interval) {
-		return 0, 0, &BeaconError{Reason: fmt.Sprintf("%d bytes long in a file with one every %d bytes", size, p.Interval)}
 	}
 	return size, remaining(b), nil
 }

@@ -145,10 +145,7 @@ func TestDamageAroundBeacons(t *testing.T) {
 		out[at] = c
 		return out
 	}
-	big := Beacon{Remaining: 137}
-	for range 6 {
-		big.Markers = append(big.Markers, Marker{Head: Head{Key: strings.Repeat("k", 200)}})
-	}
+	two := Beacon{Remaining: 137, Markers: []Marker{marked.Markers[0], marked.Markers[0]}}
 	for _, test := range []struct {
 		name   string
 		in     []byte
@@ -164,7 +161,7 @@ func TestDamageAroundBeacons(t *testing.T) {
 		{"other count", with(896+5, 0), "closes with 01"},
 		{"marker without a key", with(896+6, 0), "a marker with a key of 0 bytes"},
 		{"closes wrong", with(896+34, 0), "closes with 00"},
-		{"larger than the interval", build(big), "1369 bytes long in a file with one every 1024 bytes"},
+		{"more markers than fit", build(two), "2 markers, at most 1 fit"},
 		{"changed length of the payload", with(28, 4), "which says 137"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -254,6 +251,20 @@ func TestEndRest(t *testing.T) {
 	for _, no := range [][]byte{small[10:], mark[1:55], append(mark[1:len(mark):len(mark)], 0)} {
 		if EndRest(no) {
 			t.Errorf("%x is taken for what is left of a mark", no)
+		}
+	}
+}
+
+func TestBeaconRest(t *testing.T) {
+	b := AppendBeacon(nil, Beacon{Markers: []Marker{{Head: Head{Key: "orders", Sequence: 7}}, {Head: Head{Key: "k", Time: born}}}})
+	for n := beaconMin; n <= len(b); n++ {
+		if !BeaconRest(b[n:]) {
+			t.Errorf("without its first %d bytes it is not taken for the rest of a beacon", n)
+		}
+	}
+	for _, no := range [][]byte{b[7 : len(b)-1], append(make([]byte, 300), b[10:]...), make([]byte, 40)} {
+		if BeaconRest(no) {
+			t.Errorf("%x is taken for what is left of a beacon", no)
 		}
 	}
 }

@@ -34,3 +34,29 @@ func EndRest(b []byte) bool {
 	}
 	return bytes.Equal(mark[cut:], b)
 }
+
+// BeaconRest reports whether b may be what remains of a beacon without its
+// beginning: part of a marker, whole markers, the closing byte.
+func BeaconRest(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	if b[len(b)-1] != closing {
+		return false
+	}
+	for part := range min(len(b), 1+MaxKey+markerRest) {
+		at := part
+		for at < len(b)-1 {
+			k := int(b[at])
+			next := at + 1 + k + markerRest
+			if next >= len(b) || !ValidKey(b[at+1:at+1+k]) {
+				break
+			}
+			at = next
+		}
+		if at == len(b)-1 {
+			return true
+		}
+	}
+	return false
+}

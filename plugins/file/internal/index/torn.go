@@ -37,10 +37,8 @@ func Torn(from io.ReaderAt, size int64, h format.Header, off int64) (*format.Dam
 // judge says what stands from begin on to the end of the file, where met was
 // met: nil for a torn tail.
 func (f *file) judge(begin int64, met error) (*format.DamageError, error) {
-	if rest, err := f.bytes(begin, format.EndLen, ahead); err != nil {
+	if rest, err := f.rest(begin); rest || err != nil {
 		return nil, err
-	} else if format.EndRest(rest[:min(f.size-begin, int64(len(rest)))]) && f.size-begin < int64(format.EndLen) {
-		return nil, nil
 	}
 	damaged, _ := errors.AsType[*format.DamageError](met)
 	if damaged == nil {
