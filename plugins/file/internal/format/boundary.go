@@ -11,7 +11,7 @@ import (
 // record it cuts. What its markers say is not looked at. The error is a
 // *ShortError or a *BeaconError.
 func (p *Parser) Beacon(b []byte) (size int, left uint32, err error) {
-	if len(b) >= beaconHead {
+	if len(b) >= beaconHead && b[0] == closing {
 		if n, most := int(b[beaconHead-1]), Slots(p.Interval); n > most {
 			return 0, 0, &BeaconError{Reason: fmt.Sprintf("%d markers, at most %d fit", n, most)}
 		}
