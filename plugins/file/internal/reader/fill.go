@@ -74,7 +74,7 @@ func (s *source) fill(off, limit int64) (found, error) {
 			used := s.r.slab.trim(buf, stop.at)
 			f.chunk = b.chunk(s, off, off+int64(stop.at), used)
 			s.name(f.chunk)
-			s.anchorAt(used, f.chunk.next)
+			s.hold(f.chunk)
 			return f, nil
 		}
 		have := int64(len(buf))
