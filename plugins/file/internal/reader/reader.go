@@ -67,7 +67,8 @@ type Reader struct {
 	slab  slab
 	done  chan struct{}
 
-	parsed atomic.Int64 // bytes, for tests
+	settle time.Duration // the constant, but in tests
+	parsed atomic.Int64  // bytes, for tests
 
 	mu      sync.Mutex
 	closed  bool
@@ -110,7 +111,7 @@ func New(path string, o Options) (*Reader, error) {
 	}
 	return &Reader{
 		path: full, chunk: max(o.Chunk, leastChunk), log: o.Logger, watch: newWatch(full, o),
-		cache: cache{limit: o.Cache}, done: make(chan struct{}),
+		cache: cache{limit: o.Cache}, done: make(chan struct{}), settle: settle,
 		sources: make(map[sourceKey]*source), cursors: make(map[*Cursor]struct{}), keys: make(map[string]string),
 	}, nil
 }
