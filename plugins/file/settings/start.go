@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// StartKind says what a Start names.
+type StartKind uint8
+
+// The kinds of starts. The zero value leaves it to the subscription.
+const (
+	StartDefault   StartKind = iota
+	StartBeginning           // the first record of the oldest file
+	StartEnd                 // what is written from now on
+	StartSequence            // the record with this sequence, included
+	StartTime                // the records strictly later
+)
+
+// Start is where a subscription begins. In settings it is a text: "beginning",
+// "end", "sequence 7", "timestamp 2026-11-30T00:00:00Z", or a timestamp in
+// milliseconds since 1970.
+type Start struct {
+	kind     StartKind
+	sequence uint64
+	millis   int64
+}
+
+// Beginning starts at the first record.
+func Beginning() Start { return Start{kind: StartBeginning} }
+
+// End starts behind the last record.
+func End() Start { return Start{kind: StartEnd} }
+
+// Sequence starts at the record of the key with this sequence, included. 0 and 1
+// are the beginning; one more than the last waits for the next record, anything
+// beyond is refused. It needs a subscription of one key.
+func Sequence(n uint64) Start { return Start{kind: StartSequence, sequence: n} }
+
+// After starts at the first record that is strictly later than t, in whole
+// milliseconds.
+func After(t time.Time) Start { return Start{kind: StartTime, millis: t.UnixMilli()} }
+
+// Kind says what the start names.
+func (s Start) Kind() StartKind { return s.kind }
+
+// Number is the sequence of a StartSequence.
+func (s Start) Number() uint64 { return s.sequence }
+
+// Millis is the time of a StartTime in milliseconds since 1970.
+func (s Start) Millis() int64 { return s.millis }
+
+// String returns the start as it stands in settings, "" for the default.
+func (s Start) String() string {
+	switch s.kind {
+	case StartBeginning:
+		return wordBeginning
+	case StartEnd:
+		return wordEnd
+	case StartSequence:
+		return wordSequence + " " + strconv.FormatUint(s.sequence, 10)
+	case StartTime:
+		t := time.UnixMilli(s.millis).UTC()
+		if t.Year() > lastYear {
+			return wordTimestamp + " " + strconv.FormatInt(s.millis, 10)
+		}
+		return wordTimestamp + " " + t.Format(time.RFC3339Nano)
+	default:
+		return ""
+	}
+}
+
+// lastYear is the last one that has a text in RFC 3339.
+const lastYear = 9999
+
+// The words of a start.
+const (
+	wordBeginning = "beginning"
+	wordEnd       = "end"
+	wordSequence  = "sequence"
+	wordTimestamp = "timestamp"
+)
+
+// MarshalText returns what String does.
+func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what String writes. A timestamp may be milliseconds too.
+func (s *Start) UnmarshalText(text []byte) error {
+	got, err := ParseStart(string(text))
+	if err == nil {
+		*s = got
+	}
+	return err
+}
+
+// ParseStart reads a start.
+func ParseStart(text string) (Start, error) {
+	word, value, valued := strings.Cut(text, " ")
+	switch {
+	case word == wordBeginning && !valued:
+		return Beginning(), nil
+	case word == wordEnd && !valued:
+		return End(), nil
+	case word == wordSequence && valued:
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			return Start{}, fmt.Errorf("%q is no sequence: give a whole number, as in %q", value, wordSequence+" 7")
+		}
+		return Sequence(n), nil
+	case word == wordTimestamp && valued:
+		return parseTimestamp(value)
+	}
+	return Start{}, fmt.Errorf("%q is no start: give %s, %s, %q or %q", text,
+		wordBeginning, wordEnd, wordSequence+" 7", wordTimestamp+" 2026-11-30T00:00:00Z")
+}
+
+// parseTimestamp reads a time or milliseconds since 1970.
+func parseTimestamp(value string) (Start, error) {
+	if ms, err := strconv.ParseInt(value, 10, 64); err == nil && ms >= 0 {
+		return Start{kind: StartTime, millis: ms}, nil
+	}
+	t, err := time.Parse(time.RFC3339, value)
+	if err != nil || t.UnixMilli() < 0 {
+		return Start{}, fmt.Errorf("%q is no time since 1970: give it as in 2026-11-30T00:00:00Z, or in milliseconds", value)
+	}
+	return After(t), nil
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/file/settings"
+)
+
+func TestParseStart(t *testing.T) {
+	when := time.Date(2026, 11, 30, 2, 26, 30, 250e6, time.UTC)
+	for _, tt := range []struct {
+		text string
+		want settings.Start
+	}{
+		{"beginning", settings.Beginning()},
+		{"end", settings.End()},
+		{"sequence 7", settings.Sequence(7)},
+		{"sequence 0", settings.Sequence(0)},
+		{"sequence 18446744073709551615", settings.Sequence(1<<64 - 1)},
+		{"timestamp 2026-11-30T02:26:30.25Z", settings.After(when)},
+		{"timestamp 2026-11-30T05:26:30.25+03:00", settings.After(when)},
+		{"timestamp 1700000000123", settings.After(time.UnixMilli(1700000000123))},
+		{"timestamp 9223372036854775807", settings.After(time.UnixMilli(1<<63 - 1))},
+		{"timestamp 0", settings.After(time.UnixMilli(0))},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			got, err := settings.ParseStart(tt.text)
+			if err != nil || got != tt.want {
+				t.Errorf("got %v, %v; want %v", got, err, tt.want)
+			}
+			again, err := settings.ParseStart(got.String())
+			if err != nil || again != got {
+				t.Errorf("%q reads as %v, %v", got, again, err)
+			}
+		})
+	}
+}
+
+func TestParseStartRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "is no start",
+		"Beginning":                      "is no start",
+		"beginning ":                     "is no start",
+		"end 4":                          "is no start",
+		"sequence":                       "is no start",
+		"sequence ":                      "is no sequence",
+		"sequence -1":                    "is no sequence",
+		"sequence 7 ":                    "is no sequence",
+		"sequence 18446744073709551616":  "is no sequence",
+		"timestamp yesterday":            "is no time",
+		"timestamp -1":                   "is no time",
+		"timestamp 1969-12-31T00:00:00Z": "is no time",
+		"7":                              "is no start",
+	} {
+		if got, err := settings.ParseStart(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+// A start travels as a text among the options.
+func TestStartInOptions(t *testing.T) {
+	for _, start := range []settings.Start{{}, settings.Beginning(), settings.Sequence(3), settings.After(time.UnixMilli(5))} {
+		raw, err := pluginapi.EncodeOptions(settings.Subscription{Start: start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got settings.Subscription
+		if err := raw.Bind(&got); err != nil || got.Start != start {
+			t.Errorf("%v became %v, %v (%s)", start, got.Start, err, raw.JSON())
+		}
+	}
+	var got settings.Subscription
+	err := pluginapi.NewOptions([]byte(`{"start":"soon"}`)).Bind(&got)
+	if f, ok := errors.AsType[*core.Fault](err); !ok || f.Diagnostics[0].Path != "start" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzParseStart(f *testing.F) {
+	for _, s := range []string{"beginning", "end", "sequence 7", "timestamp 1700000000123", "timestamp 2026-11-30T02:26:30.25Z", "timestamp 9999-12-31T23:59:60Z"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := settings.ParseStart(text)
+		if err != nil {
+			return
+		}
+		if again, err := settings.ParseStart(got.String()); err != nil || again != got {
+			t.Errorf("%q reads as %v, and %q as %v, %v", text, got, got, again, err)
+		}
+	})
+}
