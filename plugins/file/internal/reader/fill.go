@@ -74,11 +74,11 @@ func (s *source) fill(off, limit int64) (found, error) {
 			used := s.r.slab.trim(buf, stop.at)
 			f.chunk = b.chunk(s, off, off+int64(stop.at), used)
 			s.name(f.chunk)
-			s.hold(f.chunk)
+			s.anchorAt(used, f.chunk.next)
 			return f, nil
 		}
 		have := int64(len(buf))
-		if stop.short > 0 && (b.nothing(buf, 0, off, size) || int64(len(buf)) == size-off && format.EndRest(buf)) {
+		if stop.short > 0 && (b.nothing(buf, 0, off, size) || int64(len(buf)) == size-off && remains(buf)) {
 			s.r.slab.trim(buf, 0)
 			f.standing = nothing
 			return f, nil
@@ -135,7 +135,7 @@ func (s *source) standstill(f *found, stop stop, buf []byte, off, size int64) er
 		p.Skipped = next - p.Offset
 		p.Reason += fmt.Sprintf("; reading goes on behind the beacon before offset %d", next)
 		f.chunk = &chunk{src: s, off: off, next: next, flaws: []flaw{{problem: p}}}
-	case int64(len(buf)) == size-off && format.EndRest(buf):
+	case int64(len(buf)) == size-off && remains(buf):
 		f.standing = nothing
 	case len(bytes.TrimLeft(buf, "\x00")) == 0:
 		f.standing, f.problem = partial, &Problem{Kind: TornTail, Path: s.file.Path, Offset: off, Reason: "zeros where a record would begin"}
@@ -159,7 +159,7 @@ func (s *source) resync(at, size int64) (int64, error) {
 		switch {
 		case err == nil && ok && next <= size:
 			return next, nil
-		case err == nil && ok, errors.Is(err, io.ErrUnexpectedEOF) && place+int64(n) >= size:
+		case err == nil && ok, errors.Is(err, io.ErrUnexpectedEOF):
 			return 0, nil // in the making
 		}
 	}
@@ -188,4 +188,14 @@ func (s *source) torn(buf []byte, off, need, size int64) *Problem {
 		p.Key, p.Sequence = string(buf[1:1+k]), binary.BigEndian.Uint64(buf[1+k+8:])
 	}
 	return p
+}
+
+// remains reports whether b, which ends a file, can be what is left of an end
+// mark that was written over by a shorter record: the time, at most, then the
+// length, the payload and the checksum.
+func remains(b []byte) bool {
+	const left, fixed = 23, 10
+	mark := format.AppendEnd(nil, 0)
+	n := min(len(b), fixed)
+	return len(b) <= left && bytes.HasSuffix(b, mark[len(mark)-n:])
 }

@@ -67,8 +67,7 @@ type Reader struct {
 	slab  slab
 	done  chan struct{}
 
-	settle time.Duration // the constant, but in tests
-	parsed atomic.Int64  // bytes, for tests
+	parsed atomic.Int64 // bytes, for tests
 
 	mu      sync.Mutex
 	closed  bool
@@ -111,7 +110,7 @@ func New(path string, o Options) (*Reader, error) {
 	}
 	return &Reader{
 		path: full, chunk: max(o.Chunk, leastChunk), log: o.Logger, watch: newWatch(full, o),
-		cache: cache{limit: o.Cache}, done: make(chan struct{}), settle: settle,
+		cache: cache{limit: o.Cache}, done: make(chan struct{}),
 		sources: make(map[sourceKey]*source), cursors: make(map[*Cursor]struct{}), keys: make(map[string]string),
 	}, nil
 }

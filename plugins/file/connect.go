@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/file/internal/format"
+	"github.com/longshore-go/longshore/plugins/file/internal/segment"
+	"github.com/longshore-go/longshore/plugins/file/internal/writer"
+)
+
+// lockPause is how long to wait for another endpoint that is creating the file.
+const lockPause = 5 * time.Millisecond
+
+// Connect opens the file. Where something is sure to be published it locks the
+// path at once; else a missing file is created under the lock and the path left
+// to whoever writes it.
+func (e *endpoint) Connect(ctx context.Context, resume []byte) (pluginapi.Conn, error) {
+	doing := "open " + e.settings.Path + " for endpoint " + e.name
+	path, err := segment.Resolve(e.settings.Path)
+	if err != nil {
+		return nil, faultOf(doing, err)
+	}
+	c := &conn{path: path, groups: e.settings.Groups, log: e.log, places: newPlaces(resume, e.log)}
+	if c.groups == "" {
+		c.groups = path + groupsSuffix
+	}
+	c.output = newOutput(e, path, c.written)
+	if publishes(e.usage) {
+		err = c.output.open(ctx)
+	} else {
+		err = e.ensure(ctx, path)
+	}
+	if err == nil && len(e.usage.Registrations) > 0 {
+		_, err = c.read()
+	}
+	if err != nil {
+		_, cerr := c.Close(ctx)
+		return nil, faultOf(doing, errors.Join(err, cerr))
+	}
+	return c, nil
+}
+
+// groupsSuffix is what the folder of the groups' positions has behind the path.
+const groupsSuffix = ".groups"
+
+// ensure sees to it that there is a file to read, which may be without records.
+func (e *endpoint) ensure(ctx context.Context, path string) error {
+	pause := time.NewTimer(lockPause)
+	defer pause.Stop()
+	for {
+		there, err := e.there(path)
+		if there || err != nil {
+			return err
+		}
+		o := writerOptions(e, nil)
+		o.EndMark = false
+		w, err := writer.Open(ctx, path, o)
+		if err == nil {
+			return w.Close(ctx)
+		}
+		if !is[*segment.LockedError](err) {
+			return err
+		}
+		select {
+		case <-pause.C: // it is there in a moment, or the path is free
+			pause.Reset(lockPause)
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// there reports whether the file can be read as it is.
+func (e *endpoint) there(path string) (bool, error) {
+	fi, err := os.Stat(path)
+	switch {
+	case err == nil:
+		return fi.Size() >= format.HeaderSize || e.settings.ExistingOnly, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case e.settings.ExistingOnly:
+		return false, missing(path)
+	}
+	return false, nil
+}
+
+// missing is the fault of a file that is not there and may not be created.
+func missing(path string) *core.Fault {
+	return &core.Fault{
+		Code:    core.FaultNotFound,
+		Message: "open " + path,
+		Diagnostics: []core.Diagnostic{{
+			Path: "existing_only", Message: "is set, and " + path + " does not exist; it is not created",
+			Fix: "start what writes the file first, or leave existing_only out",
+		}},
+	}
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/file"
+	"github.com/longshore-go/longshore/plugins/file/settings"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testLimit bounds a test on a busy machine, with the race detector on.
+const testLimit = 3 * time.Minute
+
+// newPath is a path in a folder of the test's own.
+func newPath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "orders.ss")
+}
+
+// lockedBuilder is a log.
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// bench is an endpoint that is called directly.
+type bench struct {
+	t    *testing.T
+	ctx  context.Context //nolint:containedctx // of the test
+	conn pluginapi.Conn
+	log  *lockedBuilder
+	end  func() []byte // closes the endpoint, once
+}
+
+// writes is the usage of a service that publishes under keys.
+func writes(keys ...string) pluginapi.Usage {
+	var u pluginapi.Usage
+	for _, k := range keys {
+		u.Destinations = append(u.Destinations, pluginapi.Target{Name: k, Purpose: pluginapi.PurposeApplication})
+	}
+	return u
+}
+
+// configure configures an endpoint that logs to log, nil = nowhere.
+func configure(t *testing.T, set settings.Settings, log io.Writer, opts ...file.Option) pluginapi.Endpoint {
+	t.Helper()
+	raw, err := pluginapi.EncodeSettings(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log == nil {
+		log = io.Discard
+	}
+	e, err := file.New(opts...).Configure(pluginapi.Settings{
+		Options: pluginapi.NewOptions(raw), Endpoint: "in", Generation: 1,
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// connect connects an endpoint that is used so.
+func connect(t *testing.T, set settings.Settings, u pluginapi.Usage, opts ...file.Option) (*bench, error) {
+	t.Helper()
+	return resume(t, set, u, nil, opts...)
+}
+
+// resume is connect with what another life handed over.
+func resume(t *testing.T, set settings.Settings, u pluginapi.Usage, state []byte, opts ...file.Option) (*bench, error) {
+	t.Helper()
+	b := &bench{t: t, log: &lockedBuilder{}}
+	e := configure(t, set, b.log, opts...)
+	e.Inspect(u)
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	t.Cleanup(cancel)
+	b.ctx = ctx
+	var err error
+	if b.conn, err = e.Connect(ctx, state); err != nil {
+		return nil, err
+	}
+	b.end = sync.OnceValue(func() []byte {
+		closing, stop := context.WithTimeout(context.Background(), 30*time.Second)
+		defer stop()
+		state, err := b.conn.Close(closing)
+		if err != nil {
+			t.Errorf("close: %v", err)
+		}
+		return state
+	})
+	t.Cleanup(func() { b.end() })
+	return b, nil
+}
+
+// open is connect where nothing is refused.
+func open(t *testing.T, set settings.Settings, u pluginapi.Usage, opts ...file.Option) *bench {
+	t.Helper()
+	b, err := connect(t, set, u, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// subscribe opens a subscription, which is closed with the test.
+func (b *bench) subscribe(name string, o settings.Subscription) pluginapi.Subscription {
+	b.t.Helper()
+	s, err := b.conn.Subscribe(b.ctx, registration(b.t, 0, name, o))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// plenty is a window that no test uses up.
+var plenty = pluginapi.Room{Messages: 1000, Bytes: 1 << 30}
+
+// take receives n deliveries, reports besides.
+func (b *bench) take(s pluginapi.Subscription, n int) (ds []pluginapi.Delivery, rs []pluginapi.Report) {
+	b.t.Helper()
+	for len(ds) < n {
+		batch, err := s.Receive(b.ctx, pluginapi.Room{Messages: n - len(ds), Bytes: plenty.Bytes})
+		ds, rs = append(ds, batch.Deliveries...), append(rs, batch.Reports...)
+		if err != nil {
+			b.t.Fatalf("received %d of %d: %v", len(ds), n, err)
+		}
+	}
+	return ds, rs
+}
+
+// toEnd receives until a replay has caught up or a live subscription has ended.
+func (b *bench) toEnd(s pluginapi.Subscription) (ds []pluginapi.Delivery, rs []pluginapi.Report) {
+	b.t.Helper()
+	for {
+		batch, err := s.Receive(b.ctx, plenty)
+		ds, rs = append(ds, batch.Deliveries...), append(rs, batch.Reports...)
+		if batch.CaughtUp || errors.Is(err, io.EOF) {
+			return ds, rs
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// quiet checks that nothing is there to be received.
+func (b *bench) quiet(s pluginapi.Subscription) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)
+	defer cancel()
+	batch, err := s.Receive(ctx, plenty)
+	if len(batch.Deliveries)+len(batch.Reports) > 0 || batch.CaughtUp || !errors.Is(err, context.DeadlineExceeded) {
+		b.t.Errorf("received %+v, %v", batch, err)
+	}
+}
+
+// publish publishes and waits for the receipts.
+func (b *bench) publish(msgs ...pluginapi.Outgoing) []pluginapi.Receipt {
+	b.t.Helper()
+	type indexed struct {
+		i int
+		r pluginapi.Receipt
+	}
+	c := make(chan indexed, len(msgs))
+	b.conn.Publish(b.ctx, msgs, func(i int, r pluginapi.Receipt) { c <- indexed{i, r} })
+	rs := make([]pluginapi.Receipt, len(msgs))
+	for range msgs {
+		select {
+		case r := <-c:
+			rs[r.i] = r.r
+		case <-b.ctx.Done():
+			b.t.Fatal("a receipt is missing")
+		}
+	}
+	return rs
+}
+
+// put publishes payloads under a key, which are confirmed.
+func (b *bench) put(key string, payloads ...string) {
+	b.t.Helper()
+	var msgs []pluginapi.Outgoing
+	for _, p := range payloads {
+		msgs = append(msgs, message(key, p))
+	}
+	for i, r := range b.publish(msgs...) {
+		if r.Status != pluginapi.ReceiptConfirmed {
+			b.t.Fatalf("%s: %v, %v", payloads[i], r.Status, r.Fault)
+		}
+	}
+}
+
+func message(key, payload string, headers ...string) pluginapi.Outgoing {
+	m := pluginapi.Outgoing{Purpose: pluginapi.PurposeApplication}
+	m.Message = core.Message{Name: key, Payload: []byte(payload), Headers: headersOf(headers...)}
+	return m
+}
+
+func headersOf(pairs ...string) core.Headers {
+	var hs core.Headers
+	for i := 0; i < len(pairs); i += 2 {
+		hs = append(hs, core.Header{Name: pairs[i], Value: []byte(pairs[i+1])})
+	}
+	return hs
+}
+
+// texts shows deliveries as "name payload headers".
+func texts(ds []pluginapi.Delivery) []string {
+	var out []string
+	for _, d := range ds {
+		text := d.Message.Name + " " + string(d.Message.Payload)
+		for _, h := range d.Message.Headers {
+			text += " " + h.Name + "=" + string(h.Value)
+		}
+		out = append(out, text)
+	}
+	return out
+}

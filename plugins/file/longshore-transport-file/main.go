@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command longshore-transport-file is the stream file transport as a plugin:
+// `.ss` files that are read and written.
+package main
+
+import (
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/file"
+)
+
+func main() { pluginapi.Serve(file.New()) }
