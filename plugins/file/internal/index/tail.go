@@ -56,12 +56,29 @@ func FindTail(from io.ReaderAt, size int64, h format.Header) (*Tail, error) {
 		t.noteAll(b.Markers) && len(b.Markers) < format.Slots(h.Interval)
 	whole, err := t.find(f, start, nil)
 	if err == nil && whole == 0 && place > 0 {
-		// What ends at the beacon may be an end mark.
-		if start, _, _, err = f.lastBoundary(place); err == nil {
-			_, err = t.find(f, start, nil)
-		}
+		err = t.lookBack(f, place)
 	}
 	return t, err
+}
+
+// lookBack reads what stands before the beacon at place, where no whole record
+// stands behind it: the last one may be an end mark.
+func (t *Tail) lookBack(f *file, place int64) error {
+	start, _, _, err := f.lastBoundary(place)
+	if err != nil {
+		return err
+	}
+	before := newTail()
+	_, err = before.find(f, start, nil)
+	t.Read = before.Read
+	if err != nil || before.Damage != nil || before.Torn != t.Torn {
+		return err
+	}
+	for k, s := range before.Keys {
+		t.note(k, s)
+	}
+	t.End, t.Mark = before.End, before.Mark
+	return nil
 }
 
 // ReadAll finds the end of a file reading every head from the boundary start on
