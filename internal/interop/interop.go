@@ -117,9 +117,19 @@ func parse(text []byte) (l line, err error) {
 	return l, nil
 }
 
+// legal fails the test where the client would read its path, which it takes out
+// of a URL with a list of nodes, as another one.
+func legal(tb testing.TB, path string) {
+	tb.Helper()
+	if strings.ContainsAny(path, ",?#% ") {
+		tb.Fatalf("the SeaStreamer client does not take the path %s", path)
+	}
+}
+
 // run runs the program to its end and returns its lines.
 func run(tb testing.TB, stdin []byte, args ...string) []line {
 	tb.Helper()
+	legal(tb, args[1])
 	var out, log bytes.Buffer
 	cmd := exec.CommandContext(tb.Context(), Program(tb), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &log

@@ -15,20 +15,22 @@ const (
 	mostLen   = markerLen + mostKey
 )
 
-// Layout lays the records of a file out anew and returns how long the file is
-// by them. The error names the first beacon that does not stand where it must,
-// or says something else than the records.
-func (c Content) Layout() (int64, error) {
+// Layout lays the records of a file out anew and returns the offset of each, and
+// last of what is behind them. The error names the first beacon that does not
+// stand where it must, or says something else than the records.
+func (c Content) Layout() ([]int64, error) {
 	l := layout{c: c, latest: map[string]Record{}, off: headerLen}
+	offsets := []int64{headerLen}
 	for _, r := range c.Records {
 		if err := l.record(r); err != nil {
-			return 0, err
+			return nil, err
 		}
+		offsets = append(offsets, l.off)
 	}
 	if l.next < len(c.Beacons) {
-		return 0, fmt.Errorf("%d beacons, want %d", len(c.Beacons), l.next)
+		return nil, fmt.Errorf("%d beacons, want %d", len(c.Beacons), l.next)
 	}
-	return l.off, nil
+	return offsets, nil
 }
 
 // layout is a place in a file.

@@ -25,10 +25,11 @@ func TestLayoutOfTheClientsFiles(t *testing.T) {
 				}
 				Write(t, path, WriteOptions{Interval: interval}, records...)
 			}
-			size, err := Dump(t, path).Layout()
+			offsets, err := Dump(t, path).Layout()
 			if err != nil {
-				t.Error(err)
+				t.Fatal(err)
 			}
+			size := offsets[len(offsets)-1]
 			if info, err := os.Stat(path); err != nil || info.Size() != size {
 				t.Errorf("%d bytes by the layout, %v (%v)", size, info.Size(), err)
 			}

@@ -117,6 +117,7 @@ type Follower struct {
 // Follow returns.
 func Follow(tb testing.TB, path string, args ...string) *Follower {
 	tb.Helper()
+	legal(tb, path)
 	cmd := exec.Command(Program(tb), append([]string{"tail", path}, args...)...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
