@@ -19,6 +19,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if task := os.Getenv(childTask); task != "" {
+		writeUntilKilled(task)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
