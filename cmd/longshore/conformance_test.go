@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +16,9 @@ import (
 
 //go:generate go test . -run ^TestConformance -update
 
-// The cards in the guide are what the transports earn today, but for times.
+// The cards in the guide are what the transports earn today, but for times. The
+// name of a card is its transport's, with a word behind a hyphen where there are
+// several.
 func TestConformanceCards(t *testing.T) {
 	files, err := filepath.Glob("../../docs/conformance/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -25,13 +28,23 @@ func TestConformanceCards(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "card.json")
-			cmd := command(t, "conform", plugin(name), "--settings", file, "--card", path)
+			transport, _, _ := strings.Cut(name, "-")
+			args := []string{"conform", plugin(transport), "--settings", file, "--card", path}
+			if options := filepath.Join(filepath.Dir(file), "options", filepath.Base(file)); exists(options) {
+				args = append(args, "--options", options)
+			}
+			cmd := command(t, args...)
 			if r := finish(t, cmd); r.status != 0 {
 				t.Fatalf("got status %d:\n%s%s", r.status, r.out, r.err)
 			}
 			golden.Compare(t, strings.TrimSuffix(file, ".yaml")+".md", readCard(t, path).Stable().Markdown())
 		})
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // The list of cases in the guide is the suite's.
