@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,7 +216,7 @@ func (a *attached) failed(option string, err error) Finding {
 		}
 	case errors.As(err, &fault) && len(fault.Diagnostics) > 0:
 		d := fault.Diagnostics[0]
-		f.Option, f.Message, f.Fix = joinOption(option, shorten(d.Path)), shorten(d.Message), shorten(d.Fix)
+		f.Option, f.Message, f.Fix = joinOption(option, shorten(d.Path)), shorten(cmp.Or(d.Message, fault.Message)), shorten(d.Fix)
 	}
 	return f
 }

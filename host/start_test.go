@@ -356,17 +356,25 @@ func TestStartThatTakesTooLong(t *testing.T) {
 	}
 }
 
+// What a diagnostic leaves out its fault says.
 func TestFaultsOfConnectNameTheirField(t *testing.T) {
-	q := newQueues() // L-05
-	q.connected = func(context.Context, []byte) error {
-		return &core.Fault{Code: core.FaultDenied, Message: "the broker refused", Diagnostics: []core.Diagnostic{
-			{Path: "password", Message: "is wrong", Fix: "set the right one"},
-		}}
-	}
-	s := newService()
-	host.Handle(attach(s.Host, "in", q).Subscription("orders"), acks)
-	e := startError(t, s)
-	if got := e.Error(); !strings.Contains(got, "password") || !strings.Contains(got, "is wrong") {
-		t.Errorf("got %q, want the field and the reason", got)
+	for name, d := range map[string]core.Diagnostic{
+		"its own reason":     {Path: "password", Message: "is wrong", Fix: "set the right one"},
+		"the fault's reason": {Path: "password", Fix: "set the right one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueues() // L-05
+			q.connected = func(context.Context, []byte) error {
+				return &core.Fault{Code: core.FaultDenied, Message: "the broker says that it is wrong", Diagnostics: []core.Diagnostic{d}}
+			}
+			s := newService()
+			host.Handle(attach(s.Host, "in", q).Subscription("orders"), acks)
+			e := startError(t, s)
+			for _, want := range []string{"password", "is wrong", "set the right one"} {
+				if !strings.Contains(e.Error(), want) {
+					t.Errorf("%q does not say %q", e, want)
+				}
+			}
+		})
 	}
 }
