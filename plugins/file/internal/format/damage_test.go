@@ -24,7 +24,7 @@ func TestTruncated(t *testing.T) {
 			t.Fatalf("%d of %d bytes: got %d bytes and error %v, want a *ShortError", n, len(small), got, err)
 		}
 		if short.Need <= n || short.Need > len(small) {
-			t.Errorf("%d of %d bytes: %d are needed", n, len(small), short.Need)
+			t.Errorf("%d of %d bytes: %v", n, len(small), short)
 		}
 	}
 }

@@ -40,32 +40,25 @@ func (f *file) judge(begin int64, met error) (*format.DamageError, error) {
 	if rest, err := f.rest(begin); rest || err != nil {
 		return nil, err
 	}
-	damaged, _ := errors.AsType[*format.DamageError](met)
-	if damaged == nil {
-		// A beacon within the record that says the same of its length proves it.
-		if _, agreed, err := f.skim(begin, new(format.Record)); agreed > 0 {
-			return nil, nil
-		} else if err != nil && !unreadable(err) {
-			return nil, err
-		}
-	}
 	written, err := f.beforeZeros(begin)
 	if err != nil || written == begin {
 		return nil, err
 	}
-	if damaged != nil {
-		// What was written may be the beginning of a record all the same, if zeros
-		// stand behind it: the file had its new length before it had the bytes.
-		size := f.size
-		f.size = written
-		_, err := f.next(begin, new(format.Record))
-		f.size = size
-		if err != nil && !unreadable(err) {
-			return nil, err
-		}
-		if !errors.As(err, new(*format.ShortError)) {
-			return damaged, nil
-		}
+	// What was written may be the beginning of a record although there is damage, if
+	// zeros stand behind it: the file had its new length before it had the bytes.
+	size := f.size
+	f.size = written
+	_, agreed, err := f.skim(begin, new(format.Record))
+	f.size = size
+	if err != nil && !unreadable(err) {
+		return nil, err
+	}
+	damaged, _ := errors.AsType[*format.DamageError](met)
+	if damaged != nil && !errors.As(err, new(*format.ShortError)) {
+		return damaged, nil
+	}
+	if agreed > 0 {
+		return nil, nil // a beacon within the record says the same of its length
 	}
 	whole, err := f.wholeBehind(begin, written)
 	if err != nil || whole == 0 {
