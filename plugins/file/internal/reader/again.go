@@ -5,7 +5,6 @@ package reader
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
@@ -15,7 +14,8 @@ import (
 const usualRecord = 8 << 10
 
 // Read returns the record at a place once more. It may be called beside Next.
-// A record that is not there any more, or not whole, is a *[Problem].
+// A record that is damaged or whose file is gone is a *[Problem], a place behind
+// the end a *[PositionError].
 func (c *Cursor) Read(ctx context.Context, at Place) (Record, error) {
 	if err := c.usable(ctx); err != nil {
 		return Record{}, err
@@ -35,7 +35,7 @@ func (c *Cursor) Read(ctx context.Context, at Place) (Record, error) {
 	case change != nil:
 		return Record{}, &Problem{Kind: change.kind, Path: s.file.Path, Offset: at.Offset, Reason: change.reason}
 	case at.Offset < format.HeaderSize || at.Offset >= size:
-		return Record{}, &Problem{Kind: Shrunk, Path: s.file.Path, Offset: at.Offset, Reason: fmt.Sprintf("no record begins there in a file of %d bytes", size)}
+		return Record{}, &PositionError{Path: s.file.Path, Offset: at.Offset, Size: size}
 	}
 	return s.single(at, size)
 }

@@ -4,8 +4,10 @@ package reader
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
+	"time"
 )
 
 // BenchmarkReplay replays a file from the page cache, without a look at
@@ -52,4 +54,36 @@ func benchReplay(b *testing.B, size, keys int) {
 	b.ReportMetric(float64(records)/b.Elapsed().Seconds(), "records/s")
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(records), "allocs/record")
 	b.SetBytes(int64(len(s.b)))
+}
+
+// BenchmarkTail is the way from a write to the cursor that waits for it, by a
+// notification of the file system and by a poke.
+func BenchmarkTail(b *testing.B) {
+	for _, poke := range []bool{false, true} {
+		b.Run(map[bool]string{false: "notified", true: "poked"}[poke], func(b *testing.B) {
+			s := newStream(1<<20, created)
+			path := pathOf(b)
+			s.write(b, path)
+			r := open(b, path, Options{NoNotify: poke, Poll: time.Hour})
+			c := cursor(b, r, "orders", Start{Kind: End}, false)
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.Close()
+			body := payload("orders", 0, 512)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.Write(s.add("orders", body)); err != nil {
+					b.Fatal(err)
+				}
+				if poke {
+					r.Poke()
+				}
+				if _, err := c.Next(b.Context(), 1000, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ package reader
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 )
@@ -58,6 +59,9 @@ type cache struct {
 	newest, oldest *chunk
 }
 
+// anew is later than every generation: only a look that begins now will do.
+const anew = math.MaxUint64
+
 // at returns what stands at off as of the generation gen or later, reading it
 // once for everybody who asks at the same time.
 func (r *Reader) at(ctx context.Context, s *source, off int64, gen uint64) (found, error) {
@@ -92,6 +96,9 @@ func (r *Reader) at(ctx context.Context, s *source, off int64, gen uint64) (foun
 	s.flights[off] = f
 	final, limit := s.sealed, s.following(off)
 	c.mu.Unlock()
+	if gen == anew {
+		gen = r.watch.generation()
+	}
 
 	f.found, f.err = s.fill(off, limit)
 	f.found.gen, f.found.final, f.found.off = gen, final, off

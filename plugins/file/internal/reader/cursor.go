@@ -5,8 +5,11 @@ package reader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/longshore-go/longshore/plugins/file/internal/index"
 )
 
 // settle is how long bytes at the end of a file that are no whole record must
@@ -75,6 +78,8 @@ func (f *filter) passes(s *source, off int64, e *entry) bool {
 func (c *Cursor) Next(ctx context.Context, most int, bytes int64) (Batch, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	clear(c.records) // payloads given out earlier are not kept for this
+	clear(c.problems)
 	b := Batch{Records: c.records[:0], Problems: c.problems[:0]}
 	for b.empty() {
 		if err := c.usable(ctx); err != nil {
@@ -119,7 +124,11 @@ func (c *Cursor) step(ctx context.Context, l limits, b *Batch) error {
 	if c.src == nil {
 		return c.rejoin(ctx, gen, b)
 	}
-	f, err := c.r.at(ctx, c.src, c.off, gen)
+	look := gen
+	if c.replay {
+		look = anew // what was written before the call is there, heard of or not
+	}
+	f, err := c.r.at(ctx, c.src, c.off, look)
 	switch {
 	case err != nil:
 		return err
@@ -156,10 +165,10 @@ func (c *Cursor) end(ctx context.Context, gen uint64, f *found, b *Batch) error 
 		}
 	}
 	switch {
-	case f.standing == damaged:
-		c.tell(f, b)
-	case f.standing == partial && c.replay:
-		c.tell(f, b)
+	case f.standing == damaged, f.standing == partial && c.replay:
+		if err := c.tell(f, b); err != nil {
+			return err
+		}
 	case f.standing == marked && !c.replay && c.ended != c.off:
 		c.ended = c.off
 		b.Ended = true
@@ -178,7 +187,7 @@ func (c *Cursor) end(ctx context.Context, gen uint64, f *found, b *Batch) error 
 func (c *Cursor) unsettled(ctx context.Context, gen uint64, f *found) (bool, error) {
 	now := time.Now()
 	if u := &c.unrest; u.off != c.off || u.size != f.size {
-		*u = unrest{off: c.off, size: f.size, until: now.Add(settle)}
+		*u = unrest{off: c.off, size: f.size, until: now.Add(c.r.settle)}
 	}
 	if !now.Before(c.unrest.until) {
 		return false, nil
@@ -195,16 +204,24 @@ func (c *Cursor) unsettled(ctx context.Context, gen uint64, f *found) (bool, err
 }
 
 // tell adds the problem of what stands at the end of a file, once.
-func (c *Cursor) tell(f *found, b *Batch) {
-	if c.told != c.off && f.problem != nil {
-		c.told = c.off
-		p := *f.problem
-		p.Skipped = 0
-		if c.replay || f.final {
-			p.Skipped = f.size - p.Offset
-		}
-		b.Problems = append(b.Problems, &p)
+func (c *Cursor) tell(f *found, b *Batch) error {
+	if c.told == c.off || f.problem == nil {
+		return nil
 	}
+	p := *f.problem
+	if c.replay || f.final {
+		p.Skipped = f.size - p.Offset
+		damage, err := index.Torn(c.src.file, f.size, c.src.header, c.off)
+		if err != nil {
+			return fmt.Errorf("look at the end of %s: %w", c.src.file.Path, err)
+		}
+		if damage != nil && f.standing == partial {
+			p.Kind, p.Reason = Damage, damage.Reason
+		}
+	}
+	c.told = c.off
+	b.Problems = append(b.Problems, &p)
+	return nil
 }
 
 // Place returns where the cursor stands: what it reads next begins there or

@@ -74,11 +74,11 @@ func (s *source) fill(off, limit int64) (found, error) {
 			used := s.r.slab.trim(buf, stop.at)
 			f.chunk = b.chunk(s, off, off+int64(stop.at), used)
 			s.name(f.chunk)
-			s.anchorAt(used, f.chunk.next)
+			s.hold(f.chunk)
 			return f, nil
 		}
 		have := int64(len(buf))
-		if stop.short > 0 && (b.nothing(buf, 0, off, size) || int64(len(buf)) == size-off && remains(buf)) {
+		if stop.short > 0 && (b.nothing(buf, 0, off, size) || int64(len(buf)) == size-off && format.EndRest(buf)) {
 			s.r.slab.trim(buf, 0)
 			f.standing = nothing
 			return f, nil
@@ -89,7 +89,8 @@ func (s *source) fill(off, limit int64) (found, error) {
 			case have < cover && have < need:
 				window = min(max(need, int64(s.r.chunk)), cover)
 			case off+need <= size:
-				window = need
+				// The beacons within may be longer than the least.
+				window = min(need+int64(s.r.chunk), size-off)
 			default:
 				f.standing, f.problem = partial, s.torn(buf, off, need, size)
 				until := off + need
@@ -117,6 +118,7 @@ func (s *source) read(off, n int64) ([]byte, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read %s at offset %d: %w", s.file.Path, off, err)
 	}
+	s.r.loaded.Add(int64(got))
 	return buf[:got], nil
 }
 
@@ -135,7 +137,7 @@ func (s *source) standstill(f *found, stop stop, buf []byte, off, size int64) er
 		p.Skipped = next - p.Offset
 		p.Reason += fmt.Sprintf("; reading goes on behind the beacon before offset %d", next)
 		f.chunk = &chunk{src: s, off: off, next: next, flaws: []flaw{{problem: p}}}
-	case int64(len(buf)) == size-off && remains(buf):
+	case int64(len(buf)) == size-off && format.EndRest(buf):
 		f.standing = nothing
 	case len(bytes.TrimLeft(buf, "\x00")) == 0:
 		f.standing, f.problem = partial, &Problem{Kind: TornTail, Path: s.file.Path, Offset: off, Reason: "zeros where a record would begin"}
@@ -159,7 +161,7 @@ func (s *source) resync(at, size int64) (int64, error) {
 		switch {
 		case err == nil && ok && next <= size:
 			return next, nil
-		case err == nil && ok, errors.Is(err, io.ErrUnexpectedEOF):
+		case err == nil && ok, errors.Is(err, io.ErrUnexpectedEOF) && place+int64(n) >= size:
 			return 0, nil // in the making
 		}
 	}
@@ -188,14 +190,4 @@ func (s *source) torn(buf []byte, off, need, size int64) *Problem {
 		p.Key, p.Sequence = string(buf[1:1+k]), binary.BigEndian.Uint64(buf[1+k+8:])
 	}
 	return p
-}
-
-// remains reports whether b, which ends a file, can be what is left of an end
-// mark that was written over by a shorter record: the time, at most, then the
-// length, the payload and the checksum.
-func remains(b []byte) bool {
-	const left, fixed = 23, 10
-	mark := format.AppendEnd(nil, 0)
-	n := min(len(b), fixed)
-	return len(b) <= left && bytes.HasSuffix(b, mark[len(mark)-n:])
 }

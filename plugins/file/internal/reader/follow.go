@@ -3,6 +3,7 @@
 package reader
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,9 @@ func (r *Reader) seal(s *source, gen uint64) (bool, error) {
 // advance leaves a segment that nobody writes any more and that has been read
 // to its end.
 func (c *Cursor) advance(ctx context.Context, gen uint64, f *found, b *Batch) error {
-	c.tell(f, b)
+	if err := c.tell(f, b); err != nil {
+		return err
+	}
 	next, problem, err := c.r.after(c.src, c.off)
 	if err != nil {
 		return err
@@ -103,11 +106,29 @@ func (r *Reader) after(s *source, off int64) (*source, *Problem, error) {
 	if missing := rest[0].Number - number - 1; missing > 0 {
 		problem = gone(r.path, number+1, missing)
 	}
-	next, err := r.join(rest[0])
-	if err != nil {
-		return r.unopened(rest[0], err)
+	next, err := r.enter(rest[0])
+	return next, problem, err
+}
+
+// enter joins a segment of a list, unless it has another name by now or is in
+// the making.
+func (r *Reader) enter(seg segment.Segment) (*source, error) {
+	join := r.join
+	if seg.Active {
+		join = func(segment.Segment) (*source, error) { return r.active() }
 	}
-	return next, problem, nil
+	s, err := join(seg)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if kind, ok := errors.AsType[*segment.KindError](err); ok && kind.Short {
+		return nil, nil
+	}
+	if err == nil && s.file.Number != seg.Number {
+		r.leave(s)
+		return nil, nil
+	}
+	return s, err
 }
 
 // from returns the segments of a number or later ones.
@@ -126,23 +147,6 @@ func gone(path string, first, count uint64) *Problem {
 		Kind: Gone, Path: segment.Rotated(path, first),
 		Reason: fmt.Sprintf("it and what follows it, %d files, were removed before they were read; reading goes on in the next one", count),
 	}
-}
-
-// unopened says what to do about a segment that cannot be opened: it was
-// renamed or is in the making, then there is nothing yet, or it is something
-// else.
-func (r *Reader) unopened(seg segment.Segment, err error) (*source, *Problem, error) {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
-	kind, ok := errors.AsType[*segment.KindError](err)
-	switch {
-	case !ok:
-		return nil, nil, err
-	case kind.Short && seg.Active:
-		return nil, nil, nil
-	}
-	return nil, nil, kind
 }
 
 // active joins the active file, with its number as it is while it is open.
@@ -181,6 +185,33 @@ func (c *Cursor) changed(f *found, b *Batch) error {
 	p := &Problem{Kind: f.change.kind, Path: s.file.Path, Offset: c.off, Reason: f.change.reason}
 	b.Problems = append(b.Problems, p)
 	c.from = filter{}
+	sealed, err := c.r.seal(s, f.gen)
+	if err != nil {
+		return err
+	}
+	if sealed {
+		next, missing, err := c.r.after(s, c.off)
+		if err != nil {
+			return err
+		}
+		if missing != nil {
+			b.Problems = append(b.Problems, missing)
+		}
+		p.Reason += "; reading goes on in the next file"
+		c.stand(next, format.HeaderSize)
+		return nil
+	}
+	if f.change.kind == Shrunk && f.size >= format.HeaderSize {
+		kept, err := c.r.cut(s)
+		if err != nil {
+			return err
+		}
+		if kept.src != nil {
+			p.Reason += "; reading goes on at its end"
+			c.begin(kept)
+			return nil
+		}
+	}
 	p.Reason += "; reading goes on at the beginning"
 	c.stand(nil, c.off)
 	return nil
@@ -202,4 +233,55 @@ func (c *Cursor) rejoin(ctx context.Context, gen uint64, b *Batch) error {
 		return err
 	}
 	return c.lull(ctx, gen, b)
+}
+
+// cut begins at the end of a file that lost its last bytes and is the same
+// before them. Otherwise it returns nothing.
+func (r *Reader) cut(s *source) (beginning, error) {
+	now, err := r.active()
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*segment.KindError)) {
+		return beginning{}, nil
+	}
+	if err != nil {
+		return beginning{}, err
+	}
+	same, err := r.same(s, now)
+	if err != nil || !same {
+		r.leave(now)
+		return beginning{}, err
+	}
+	off, err := r.known(now)
+	if err != nil {
+		r.leave(now)
+		return beginning{}, err
+	}
+	return r.behind(now, off)
+}
+
+// same compares what is kept of a source with what its file has now.
+func (r *Reader) same(s, now *source) (bool, error) {
+	if now.key() != s.key() {
+		return false, nil
+	}
+	size, change, err := now.examine()
+	if err != nil || change != nil {
+		return false, err
+	}
+	r.cache.mu.Lock()
+	var kept *chunk
+	for _, c := range s.chunks {
+		if c.off < size && len(c.buf) > 0 {
+			kept = c
+		}
+	}
+	r.cache.mu.Unlock()
+	if kept == nil {
+		return true, nil
+	}
+	had := kept.buf[:min(int64(len(kept.buf)), size-kept.off)]
+	has := make([]byte, len(had))
+	if err := now.readFull(has, kept.off); err != nil {
+		return false, err
+	}
+	return bytes.Equal(has, had), nil
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/longshore-go/longshore/plugins/file/internal/format"
 )
 
 // appendTo appends to a file.
@@ -191,4 +193,60 @@ func TestEndMark(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLargeRecordIsNotReadAgain has a record come in many pieces: it is read
+// once when it is whole, beside looks at its beginning.
+func TestLargeRecordIsNotReadAgain(t *testing.T) {
+	s := newStream(1<<20, created)
+	path := pathOf(t)
+	s.write(t, path)
+	r := open(t, path, Options{Poll: time.Hour})
+	c := cursor(t, r, "orders", Start{}, false)
+	s.fill("orders", 1, 8<<20)
+	done := make(chan got)
+	go func() { done <- count(t, c, 1) }()
+	const piece = 100_000
+	for at := format.HeaderSize; at < len(s.b); at += piece {
+		waiting(t, r)
+		appendTo(t, path, s.b[at:min(len(s.b), at+piece)])
+	}
+	g := <-done
+	healthy(t, g)
+	check(t, g, 8<<20, numbers(1, 1))
+	if n := r.loaded.Load(); n > 2*int64(len(s.b)) {
+		t.Errorf("%d bytes were read for a record of %d", n, len(s.b))
+	}
+}
+
+// TestFalseLengthAtTheTail has a length that is not true: a live cursor waits
+// no longer than for the next beacon.
+func TestFalseLengthAtTheTail(t *testing.T) {
+	s := newStream(1<<20, created)
+	s.fill("orders", 10, 100)
+	path := pathOf(t)
+	s.write(t, path)
+	r := open(t, path, Options{})
+	c := cursor(t, r, "orders", Start{}, false)
+	count(t, c, 10)
+	from := len(s.b)
+	s.fill("orders", 1, 100)
+	s.b[from+1+6+24] = 3 // 48 MiB
+	for len(s.b) < 1<<20 {
+		s.fill("orders", 50, 1000)
+		appendTo(t, path, s.b[from:])
+		from = len(s.b)
+	}
+	first := s.seqs["orders"] + 1
+	s.fill("orders", 200, 1000)
+	appendTo(t, path, s.b[from:])
+	g := until(t, c, func(g *got) bool {
+		return len(g.records) > 0 && g.records[len(g.records)-1].Sequence == s.seqs["orders"]
+	})
+	if len(g.problems) != 1 || g.problems[0].Kind != Damage || g.problems[0].Sequence != 11 {
+		t.Errorf("problems %v, want damage of number 11", g.problems)
+	}
+	if g.records[0].Sequence > first {
+		t.Errorf("goes on at %d, want %d or earlier", g.records[0].Sequence, first)
+	}
 }

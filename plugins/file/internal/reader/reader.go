@@ -65,9 +65,10 @@ type Reader struct {
 	watch *watch
 	cache cache
 	slab  slab
-	done  chan struct{}
 
-	parsed atomic.Int64 // bytes, for tests
+	settle time.Duration // the constant, but in tests
+	parsed atomic.Int64  // bytes, for tests
+	loaded atomic.Int64  // bytes read from files to be parsed, for tests
 
 	mu      sync.Mutex
 	closed  bool
@@ -110,14 +111,14 @@ func New(path string, o Options) (*Reader, error) {
 	}
 	return &Reader{
 		path: full, chunk: max(o.Chunk, leastChunk), log: o.Logger, watch: newWatch(full, o),
-		cache: cache{limit: o.Cache}, done: make(chan struct{}),
+		cache: cache{limit: o.Cache}, settle: settle,
 		sources: make(map[sourceKey]*source), cursors: make(map[*Cursor]struct{}), keys: make(map[string]string),
 	}, nil
 }
 
 // Poke tells the reader that the file was written, which waiting cursors then
 // look at without waiting for the file system to say so.
-func (r *Reader) Poke() { r.watch.wake() }
+func (r *Reader) Poke() { r.watch.nudge() }
 
 // Close closes all cursors, whose calls return [ErrClosed], and waits for the
 // reader's goroutine.
@@ -133,7 +134,6 @@ func (r *Reader) Close(ctx context.Context) error {
 		cursors = append(cursors, c)
 	}
 	r.mu.Unlock()
-	close(r.done)
 	r.watch.close()
 	for _, c := range cursors {
 		if err := ctx.Err(); err != nil {

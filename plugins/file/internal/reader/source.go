@@ -13,9 +13,9 @@ import (
 	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 )
 
-// anchorSize is how many bytes before the end of what was read are compared
-// with what stands there later.
-const anchorSize = 48
+// anchorSize is how many bytes of the last record read are compared with what
+// stands there later: its time is among them.
+const anchorSize = 96
 
 // source is an open segment, shared by the cursors that stand in it.
 type source struct {
@@ -38,10 +38,10 @@ type source struct {
 	pending pending
 }
 
-// anchor is what stood before the furthest boundary that was read.
+// anchor is how the furthest record that was read begins.
 type anchor struct {
-	end   int64
-	bytes [anchorSize]byte
+	off  int64
+	head []byte
 }
 
 // key tells sources apart. A file rewritten in place is another one.
@@ -90,17 +90,18 @@ func (s *source) examine() (int64, *change, error) {
 		return size, &change{Replaced, "the file has been written anew: it has another header"}, nil
 	}
 	s.mu.Lock()
-	a := s.anchor
+	var held [anchorSize]byte
+	a := anchor{s.anchor.off, append(held[:0], s.anchor.head...)}
 	s.mu.Unlock()
-	if a.end == 0 || size < a.end {
+	if len(a.head) == 0 || size < a.off+int64(len(a.head)) {
 		return size, nil, nil
 	}
 	var now [anchorSize]byte
-	if err := s.readFull(now[:], a.end-anchorSize); err != nil {
+	if err := s.readFull(now[:len(a.head)], a.off); err != nil {
 		return 0, nil, err
 	}
-	if now != a.bytes {
-		return size, &change{Replaced, fmt.Sprintf("the file has been written anew: other bytes stand before offset %d", a.end)}, nil
+	if !bytes.Equal(now[:len(a.head)], a.head) {
+		return size, &change{Replaced, fmt.Sprintf("the file has been written anew: another record stands at offset %d", a.off)}, nil
 	}
 	return size, nil, nil
 }
@@ -115,17 +116,17 @@ func (s *source) readFull(b []byte, off int64) error {
 	return nil
 }
 
-// anchorAt remembers what stands before the boundary end, which is that of
-// the bytes given.
-func (s *source) anchorAt(before []byte, end int64) {
-	if len(before) < anchorSize {
+// hold remembers the last record of a chunk, if none behind it is.
+func (s *source) hold(c *chunk) {
+	if len(c.entries) == 0 {
 		return
 	}
+	e := &c.entries[len(c.entries)-1]
+	head := c.buf[e.at:min(e.end, e.at+anchorSize)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if end > s.anchor.end {
-		s.anchor.end = end
-		copy(s.anchor.bytes[:], before[len(before)-anchorSize:])
+	if off := c.off + int64(e.at); off > s.anchor.off {
+		s.anchor = anchor{off: off, head: append(s.anchor.head[:0], head...)}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
+	"github.com/longshore-go/longshore/plugins/file/internal/index"
 	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 )
 
@@ -81,6 +82,10 @@ func (r *Reader) find(m Match, s Start) (beginning, error) {
 		return beginning{src: src, off: format.HeaderSize}, err
 	case End:
 		return r.newest()
+	case Sequence:
+		return r.sequence(m, s.Sequence)
+	case Time:
+		return r.time(m, s.Time)
 	case At:
 		return r.place(m, s.At)
 	}
@@ -104,54 +109,96 @@ func (r *Reader) oldest() (*source, error) {
 	}
 }
 
-// newest begins behind all that stands in the active file. An end mark there
-// does not end the cursor, and a record in the making is its first.
+// newest begins behind all that stands in the active file.
 func (r *Reader) newest() (beginning, error) {
 	s, err := r.active()
 	if err != nil {
 		return beginning{}, err
 	}
-	f, err := r.last(s, format.HeaderSize)
+	off, err := r.known(s)
 	if err != nil {
 		r.leave(s)
 		return beginning{}, err
 	}
-	b := beginning{src: s, off: f.off, mark: f.standing == marked}
-	if f.standing == damaged {
-		b.from = filter{floor: f.size, created: s.header.Created}
-	}
-	return b, nil
+	return r.behind(s, off)
 }
 
-// last returns what stands behind the last whole record, going there from a
-// boundary.
-func (r *Reader) last(s *source, off int64) (found, error) {
-	gen := r.watch.generation()
+// known returns a boundary near the end of a file.
+func (r *Reader) known(s *source) (int64, error) {
+	size, change, err := s.examine()
+	if err != nil || change != nil {
+		return format.HeaderSize, err
+	}
+	r.cache.mu.Lock()
+	m := s.memo
+	r.cache.mu.Unlock()
+	if near := size - m.off; m.standing != something && m.standing != changed && 0 <= near && near <= int64(s.header.Interval) {
+		return m.off, nil
+	}
+	t, err := index.FindTail(s.file, size, s.header)
+	if err != nil {
+		return 0, fmt.Errorf("find the end of %s: %w", s.file.Path, err)
+	}
+	return t.End, nil
+}
+
+// behind begins behind what stands in a source now, going there from a
+// boundary. An end mark there does not end the cursor, and a record in the
+// making is its first.
+func (r *Reader) behind(s *source, off int64) (beginning, error) {
 	for {
-		f, err := r.at(context.Background(), s, off, gen)
-		if err != nil || f.chunk == nil {
-			return f, err
+		f, err := r.at(context.Background(), s, off, anew)
+		if err != nil {
+			r.leave(s)
+			return beginning{}, err
 		}
-		off = f.chunk.next
+		if f.chunk != nil {
+			off = f.chunk.next
+			continue
+		}
+		b := beginning{src: s, off: off, mark: f.standing == marked}
+		if f.standing == damaged {
+			b.from = filter{floor: f.size, created: s.header.Created}
+		}
+		return b, nil
 	}
 }
 
-// place begins at a place.
+// place begins at a place, or with the first record behind it where none
+// begins there.
 func (r *Reader) place(m Match, p Place) (beginning, error) {
 	s, err := r.created(p.Created)
 	if err != nil {
 		return beginning{}, err
 	}
-	off := max(p.Offset, format.HeaderSize)
-	size, _, err := s.examine()
-	if err == nil && size < off {
-		err = &PositionError{Path: s.file.Path, Key: m.String(), Offset: off, Size: size}
-	}
+	b, err := r.aligned(m, s, max(p.Offset, format.HeaderSize))
 	if err != nil {
 		r.leave(s)
+	}
+	return b, err
+}
+
+func (r *Reader) aligned(m Match, s *source, off int64) (beginning, error) {
+	size, _, err := s.examine()
+	if err != nil {
 		return beginning{}, err
 	}
-	return beginning{src: s, off: off}, nil
+	if size < off {
+		return beginning{}, &PositionError{Path: s.file.Path, Key: m.String(), Offset: off, Size: size}
+	}
+	b := beginning{src: s, off: off}
+	f, err := r.at(context.Background(), s, off, anew)
+	if err != nil || f.standing != damaged && (f.chunk == nil || f.chunk.off != off || len(f.chunk.flaws) == 0 || f.chunk.flaws[0].at > 0) {
+		return b, err
+	}
+	t, err := index.FindTail(s.file, off, s.header)
+	if err != nil {
+		return beginning{}, fmt.Errorf("find the record at offset %d of %s: %w", off, s.file.Path, err)
+	}
+	if t.End < off && t.Damage == nil {
+		b.off, b.from = t.End, filter{floor: off, created: s.header.Created}
+	}
+	return b, nil
 }
 
 // created joins the segment created then. A segment that is not there any more

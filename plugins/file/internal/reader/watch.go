@@ -23,6 +23,10 @@ const (
 	behindPoll = time.Second
 )
 
+// perWaiter is for how long no further wake follows one, for each of those it
+// woke: a thousand cursors that wait are not all woken for every write.
+const perWaiter = 5 * time.Microsecond
+
 // watch wakes those who wait for a change of the files of a path. A generation
 // counts the wakes: who looked at the files after reading it misses nothing by
 // waiting for the next one.
@@ -35,10 +39,12 @@ type watch struct {
 	stop       chan struct{}
 	stopped    chan struct{}
 	arm        chan struct{} // capacity 1: somebody waits and the timer is to be set
+	nudged     chan struct{} // capacity 1: somebody knows of a change
 
 	mu       sync.Mutex
 	gen      uint64
 	changed  chan struct{} // closed by the next wake; nil while nobody waits
+	waiters  int
 	interval time.Duration // of the next poll
 	armed    time.Duration // the timer runs with this; 0 = it does not
 }
@@ -49,7 +55,7 @@ func newWatch(path string, o Options) *watch {
 	w := &watch{
 		base: base, stem: strings.TrimSuffix(base, filepath.Ext(base)) + ".",
 		log: o.Logger, least: leastPoll, most: mostPoll,
-		stop: make(chan struct{}), stopped: make(chan struct{}), arm: make(chan struct{}, 1),
+		stop: make(chan struct{}), stopped: make(chan struct{}), arm: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
 	}
 	if !o.NoNotify {
 		w.notify = w.folder(filepath.Dir(path))
@@ -97,9 +103,18 @@ func (w *watch) run() {
 		}()
 		events, faults = w.notify.Events, w.notify.Errors
 	}
-	timer := time.NewTimer(mostPoll)
-	timer.Stop()
+	timer, hold := stoppedTimer(), stoppedTimer()
 	defer timer.Stop()
+	defer hold.Stop()
+	var next time.Time // no wake for a change before
+	hear := func() {
+		now := time.Now()
+		if wait := next.Sub(now); wait > 0 {
+			hold.Reset(wait)
+			return
+		}
+		next = now.Add(time.Duration(w.wake()) * perWaiter)
+	}
 	for {
 		select {
 		case <-w.stop:
@@ -108,8 +123,12 @@ func (w *watch) run() {
 			if !ok {
 				events = nil
 			} else if w.concerns(e) {
-				w.wake()
+				hear()
 			}
+		case <-w.nudged:
+			hear()
+		case <-hold.C:
+			hear()
 		case err, ok := <-faults:
 			if !ok {
 				faults = nil
@@ -122,6 +141,13 @@ func (w *watch) run() {
 			w.polled()
 		}
 	}
+}
+
+// stoppedTimer returns a timer that does not run.
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(mostPoll)
+	t.Stop()
+	return t
 }
 
 // concerns reports whether an event is about one of the segments.
@@ -140,19 +166,30 @@ func (w *watch) generation() uint64 {
 	return w.gen
 }
 
-// wake begins another generation.
-func (w *watch) wake() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.wakeLocked()
+// nudge has the goroutine wake those who wait.
+func (w *watch) nudge() {
+	select {
+	case w.nudged <- struct{}{}:
+	default:
+	}
 }
 
-func (w *watch) wakeLocked() {
+// wake begins another generation and says how many waited for it.
+func (w *watch) wake() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wakeLocked()
+}
+
+func (w *watch) wakeLocked() int {
+	n := w.waiters
 	w.gen++
+	w.waiters = 0
 	if w.changed != nil {
 		close(w.changed)
 		w.changed = nil
 	}
+	return n
 }
 
 // progress makes polls quick again.
@@ -190,6 +227,7 @@ func (w *watch) wait(ctx context.Context, closed <-chan struct{}, gen uint64) er
 		w.changed = make(chan struct{})
 	}
 	changed := w.changed
+	w.waiters++
 	if w.armed == 0 || w.interval < w.armed {
 		select {
 		case w.arm <- struct{}{}:
