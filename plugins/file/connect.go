@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
@@ -33,19 +35,25 @@ func (e *endpoint) Connect(ctx context.Context, resume []byte) (pluginapi.Conn, 
 		c.groups = path + groupsSuffix
 	}
 	c.output = newOutput(e, path, c.written)
+	if err := e.open(ctx, c); err != nil {
+		_, _ = c.Close(context.WithoutCancel(ctx)) // nothing was written that could be lost
+		return nil, faultOf(doing, err)
+	}
+	return c, nil
+}
+
+// open opens what the endpoint is used for.
+func (e *endpoint) open(ctx context.Context, c *conn) error {
+	var err error
 	if publishes(e.usage) {
 		err = c.output.open(ctx)
 	} else {
-		err = e.ensure(ctx, path)
+		err = e.ensure(ctx, c.path)
 	}
 	if err == nil && len(e.usage.Registrations) > 0 {
 		_, err = c.read()
 	}
-	if err != nil {
-		_, cerr := c.Close(ctx)
-		return nil, faultOf(doing, errors.Join(err, cerr))
-	}
-	return c, nil
+	return err
 }
 
 // groupsSuffix is what the folder of the groups' positions has behind the path.
@@ -82,6 +90,8 @@ func (e *endpoint) ensure(ctx context.Context, path string) error {
 func (e *endpoint) there(path string) (bool, error) {
 	fi, err := os.Stat(path)
 	switch {
+	case err == nil && fi.IsDir():
+		return false, &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
 	case err == nil:
 		return fi.Size() >= format.HeaderSize || e.settings.ExistingOnly, nil
 	case !errors.Is(err, fs.ErrNotExist):

@@ -59,6 +59,9 @@ func classify(f *core.Fault, err error) core.Diagnostic {
 	case is[*writer.DamagedError](err):
 		f.Code = core.FaultInvalid
 		return core.Diagnostic{Path: "path", Fix: "repair the file or go on in another one; nothing was written to this one"}
+	case errors.Is(err, unix.EISDIR):
+		f.Code = core.FaultInvalid
+		return core.Diagnostic{Path: "path", Fix: "add the name of the file, as in orders.ss"}
 	case errors.Is(err, fs.ErrNotExist):
 		f.Code = core.FaultNotFound
 		return core.Diagnostic{Path: "path", Fix: "create what is missing"}

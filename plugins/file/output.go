@@ -60,6 +60,11 @@ func (o *output) take(ctx context.Context) error {
 	select {
 	case o.turn <- struct{}{}:
 		return nil
+	default:
+	}
+	select {
+	case o.turn <- struct{}{}:
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -4,6 +4,8 @@ package file_test
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -165,4 +167,11 @@ func TestPublishAfterClose(t *testing.T) {
 	if _, err := b.conn.Subscribe(b.ctx, pluginapi.Registration{Name: "k"}); faulted(err) == nil || faulted(err).Code != core.FaultClosed {
 		t.Errorf("subscribed with %v", err)
 	}
+}
+
+// tooManyHeaders is an envelope with one header more than a message may have.
+func tooManyHeaders() string {
+	block := strings.Repeat("a:\n", file.MaxHeaders+1)
+	plain := binary.BigEndian.AppendUint32(nil, uint32(len(block)))
+	return "rs1:" + base64.StdEncoding.EncodeToString(append(plain, block...))
 }

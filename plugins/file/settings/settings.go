@@ -54,10 +54,11 @@ type Settings struct {
 }
 
 // Rotate says when the file is renamed to orders.000001.ss and so on, and a new
-// one begun. Readers follow.
+// one begun: when it has become so long or so old, whichever comes first, and
+// never by what is not given. Readers follow.
 type Rotate struct {
-	Bytes int64         `json:"bytes,omitempty" min:"1024" doc:"Go on in a new file when this one has become so long; 0: never."`
-	Age   core.Duration `json:"age,omitempty" min:"1s" doc:"Go on in a new file when this one has become so old; 0: never."`
+	Bytes int64         `json:"bytes,omitempty" min:"1024" doc:"Go on in a new file when this one has become so long."`
+	Age   core.Duration `json:"age,omitempty" min:"1s" doc:"Go on in a new file when this one has become so old."`
 	Keep  int           `json:"keep,omitempty" min:"0" doc:"How many old files are kept; 0: all."`
 }
 
