@@ -26,10 +26,10 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("write %s: a record of %d bytes behind %d would pass max_bytes %d: raise it, or rotate the file", e.Path, e.Need, e.Size, e.Limit)
 }
 
-// WriteError says that nothing of a batch is in the file.
+// WriteError says that a record is not in the file, and nothing of it.
 type WriteError struct {
 	Path      string
-	Offset    int64 // where it would have begun
+	Offset    int64 // where the file ends
 	Transient bool  // there is no room at present
 	Err       error
 }
@@ -42,11 +42,12 @@ func (e *WriteError) Error() string {
 // Unwrap returns the cause.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// SyncError says that the kernel could not bring to disk what was written. What
-// waited for that may be on disk or not, and the writer writes no more.
+// SyncError says that the kernel could not bring to disk what was written. The
+// writer writes no more.
 type SyncError struct {
-	Path string
-	Err  error
+	Path    string
+	Unknown bool // the record was written, and may be on disk or not
+	Err     error
 }
 
 // Error names the file and what to do.
@@ -63,7 +64,10 @@ func (e *SyncError) Unwrap() error { return e.Err }
 type BrokenError struct {
 	Path   string
 	Offset int64 // where the torn bytes begin
-	Err    error
+	// Unknown says that the record may be in the file: it was part of what could
+	// not be cut off.
+	Unknown bool
+	Err     error
 }
 
 // Error names the file and the offset.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func longestFile(t *testing.T, limit uint64) narrow {
 	return narrow{dir: folder(t), cause: unix.EFBIG, makeRoom: widen}
 }
 
-// A batch that finds no room leaves no trace: not in the file, not in the
+// Records that find no room leave no trace: not in the file, not in the
 // sequences, not in what beacons say. When there is room, writing goes on.
 func TestWantOfRoomIsSurvived(t *testing.T) {
 	kinds := map[string]func(t *testing.T) narrow{
@@ -62,7 +63,7 @@ func TestWantOfRoomIsSurvived(t *testing.T) {
 					want.Put(format.Head{Key: key, Sequence: sequence, Time: born}, []byte(payload))
 				}
 				add(format.PrimeKey, primePayload, 1)
-				refusals, sequences := 0, map[string]uint64{}
+				refusals, parts, sequences := 0, 0, map[string]uint64{}
 				for n := 0; refusals < 3 || n%10 != 0; n++ {
 					if n > 10_000 {
 						t.Fatal("room for everything")
@@ -70,31 +71,42 @@ func TestWantOfRoomIsSurvived(t *testing.T) {
 					if refusals == 3 {
 						room.makeRoom()
 					}
-					batch := plain(fmt.Sprint("key.", n%7), strings.Repeat("x", 37*n%5000), "y")
-					batch = append(batch, plain(fmt.Sprint("only.", n), "z")...) // a key that comes or does not
-					got, errs := try(w, batch)
-					if err := errors.Join(errs...); err != nil {
-						refusals++
-						for _, err := range errs {
-							var failed *WriteError
-							if !errors.As(err, &failed) || !failed.Transient || !errors.Is(err, room.cause) || failed.Offset != int64(len(want.Bytes)) {
-								t.Fatalf("batch %d: got %v", n, err)
-							}
-						}
-						same(t, contents(t, path), want.Bytes)
-						continue
+					batch := plain(fmt.Sprint("key.", n%7), strings.Repeat("x", 37*n%1500), "y")
+					for i := range 40 { // keys that come or do not
+						batch = append(batch, plain(fmt.Sprintf("only.%d.%d", n, i), strings.Repeat("z", 53*i))...)
 					}
+					got, errs := try(w, batch)
 					for i, e := range batch {
+						if errs[i] != nil {
+							break
+						}
 						sequences[e.Key]++
 						if got[i] != sequences[e.Key] {
 							t.Fatalf("batch %d: %s has the sequence %d, want %d", n, e.Key, got[i], sequences[e.Key])
 						}
 						add(e.Key, string(e.Payload), got[i])
 					}
+					if errors.Join(errs...) == nil {
+						continue
+					}
+					refusals++
+					for i, err := range errs[slices.IndexFunc(errs, func(err error) bool { return err != nil }):] {
+						var failed *WriteError
+						if !errors.As(err, &failed) || !failed.Transient || !errors.Is(err, room.cause) || failed.Offset != int64(len(want.Bytes)) {
+							t.Fatalf("batch %d, %d behind the first refusal: got %v", n, i, err)
+						}
+					}
+					if len(errs) > 1 && errs[0] == nil {
+						parts++
+					}
+					same(t, contents(t, path), want.Bytes)
 				}
 				closed(t, w)
 				same(t, contents(t, path), want.Bytes)
-				t.Logf("%d bytes, %d refusals", len(want.Bytes), refusals)
+				if parts == 0 {
+					t.Error("no batch was written in part")
+				}
+				t.Logf("%d bytes, %d refusals, %d of them of a part", len(want.Bytes), refusals, parts)
 			})
 		}
 	}

@@ -78,6 +78,11 @@ func (w *Writer) open(ctx context.Context) error {
 		return err
 	}
 	w.fd = int(w.file.Fd())
+	if w.o.Sync != SyncNone { // a confirmed record is worth no more than the name of its file
+		if err := syncFolder(w.path); err != nil {
+			return &SyncError{Path: w.path, Err: err}
+		}
+	}
 	w.block.interval, w.block.slots = w.file.Header.Interval, format.Slots(w.file.Header.Interval)
 	return w.take(ctx)
 }
@@ -194,7 +199,9 @@ func (w *Writer) start() error {
 	} else {
 		w.block.bytes = format.AppendBeacon(w.block.bytes, format.Beacon{Markers: w.table.beacon(w.block.slots)})
 	}
-	return w.write(now)
+	n, err := w.write(now)
+	w.block.off += int64(n)
+	return err
 }
 
 // reading counts what is read, and ends with its context.

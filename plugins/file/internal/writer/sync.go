@@ -83,7 +83,10 @@ func (s *syncer) flush() error {
 	for s.err == nil && s.synced < s.written {
 		s.changed.Wait()
 	}
-	return s.err
+	if s.err == nil {
+		return nil
+	}
+	return &SyncError{Path: s.path, Err: s.err}
 }
 
 // turn goes over to another file. All of the one before must be on disk.
@@ -93,10 +96,14 @@ func (s *syncer) turn(f *segment.File) {
 	s.mu.Unlock()
 }
 
+// failed returns why nothing can be brought to disk any more.
 func (s *syncer) failed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err
+	if s.err == nil {
+		return nil
+	}
+	return &SyncError{Path: s.path, Err: s.err}
 }
 
 // stop brings the rest to disk, answers for it and ends the goroutine.
@@ -138,7 +145,7 @@ func (s *syncer) sync() {
 	s.mu.Unlock()
 
 	if err == nil { // after a failure the kernel may claim success for pages that it has dropped
-		err = syncFailed(s.path, s.data(file))
+		err = s.data(file)
 	}
 
 	s.mu.Lock()
@@ -148,17 +155,10 @@ func (s *syncer) sync() {
 	s.mu.Unlock()
 	for i, r := range s.spare {
 		if err != nil {
-			r.done(r.index, 0, err)
+			r.done(r.index, 0, &SyncError{Path: s.path, Unknown: true, Err: err})
 		} else {
 			r.done(r.index, r.sequence, nil)
 		}
 		s.spare[i] = receipt{}
 	}
-}
-
-func syncFailed(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &SyncError{Path: path, Err: err}
 }

@@ -92,11 +92,11 @@ func TestAFailedSyncLeavesReceiptsUnknownAndEndsTheWriting(t *testing.T) {
 	h.let(w, unix.EIO)
 	var failed *SyncError
 	for range 2 {
-		if err := <-outcomes; !errors.As(err, &failed) || !errors.Is(err, unix.EIO) || failed.Path != path {
+		if err := <-outcomes; !errors.As(err, &failed) || !failed.Unknown || !errors.Is(err, unix.EIO) || failed.Path != path {
 			t.Errorf("got %v", err)
 		}
 	}
-	if err := refused(t, w, plain("a", "3")...); !errors.As(err, &failed) {
+	if err := refused(t, w, plain("a", "3")...); !errors.As(err, &failed) || failed.Unknown {
 		t.Errorf("later: %v", err)
 	}
 	before := contents(t, path)

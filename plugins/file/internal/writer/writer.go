@@ -76,6 +76,7 @@ type Writer struct {
 type record struct {
 	index    int
 	sequence uint64
+	end      int // in the block, behind it and the beacon that may follow
 }
 
 // Append writes a batch in one write, or several where it is long or the file is
@@ -95,19 +96,19 @@ func (w *Writer) Append(entries []Entry, done Done) {
 		}
 		size, wrapped, err := measure(e)
 		if err == nil {
-			err = w.makeRoom(e, size, now, done)
+			err = w.makeRoom(entries, i, size, now, done)
 		}
 		if err != nil {
 			done(i, 0, err)
 			continue
 		}
 		sequence := w.block.record(w.table, e.Key, e.Headers, e.Payload, size, wrapped, now.UnixMilli())
-		w.wrote = append(w.wrote, record{index: i, sequence: sequence})
+		w.wrote = append(w.wrote, record{index: i, sequence: sequence, end: len(w.block.bytes)})
 		if len(w.block.bytes) >= maxBlock {
-			w.flush(now, done)
+			w.flush(entries, now, done)
 		}
 	}
-	w.flush(now, done)
+	w.flush(entries, now, done)
 }
 
 func (w *Writer) begin() {
@@ -135,13 +136,14 @@ func measure(e *Entry) (size int, wrapped bool, err error) {
 	return size, wrapped, nil
 }
 
-// makeRoom sees to it that the file may take the entry, if need be by beginning
+// makeRoom sees to it that the file may take entry i, if need be by beginning
 // another file.
-func (w *Writer) makeRoom(e *Entry, size int, now time.Time, done Done) error {
+func (w *Writer) makeRoom(entries []Entry, i, size int, now time.Time, done Done) error {
+	e := &entries[i]
 	need := w.block.most(w.table, e.Key, format.RecordLen(e.Key, size))
 	end := w.block.off + int64(len(w.block.bytes)) + need
 	if w.o.rotates() && w.due(end, now) {
-		w.flush(now, done)
+		w.flush(entries, now, done)
 		if w.stopped != nil {
 			return w.stopped
 		}
@@ -156,7 +158,7 @@ func (w *Writer) makeRoom(e *Entry, size int, now time.Time, done Done) error {
 	}
 	err := &LimitError{Path: w.path, Size: end - need, Need: need, Limit: w.o.MaxBytes}
 	if need <= w.o.MaxBytes-startLen { // a longer one is refused alone: it fits no file
-		w.flush(now, done)
+		w.flush(entries, now, done)
 		if w.stopped == nil {
 			w.stopped = err
 		}
@@ -165,17 +167,18 @@ func (w *Writer) makeRoom(e *Entry, size int, now time.Time, done Done) error {
 }
 
 // flush writes the block and answers for its records.
-func (w *Writer) flush(now time.Time, done Done) {
+func (w *Writer) flush(entries []Entry, now time.Time, done Done) {
 	if len(w.block.bytes) == 0 {
 		return
 	}
-	err := w.write(now)
-	switch {
-	case err != nil:
-		w.table.rollback()
-		for _, r := range w.wrote {
+	n, err := w.write(now)
+	if err != nil {
+		for _, r := range w.salvage(entries, n, now) {
 			done(r.index, 0, err)
 		}
+	}
+	switch {
+	case len(w.wrote) == 0:
 	case w.o.Sync == SyncEach:
 		w.sync.wrote(w.wrote, done)
 	default:
@@ -186,43 +189,68 @@ func (w *Writer) flush(now time.Time, done Done) {
 			w.sync.wrote(nil, nil)
 		}
 	}
+	w.block.off += int64(n)
 	w.begin()
 	if err == nil && w.sideDue() {
 		w.keepSide()
 	}
 }
 
-// write brings the block into the file, or leaves it as it was.
-func (w *Writer) write(now time.Time) error {
+// salvage goes back to the state behind the first n bytes of the block, which
+// are whole records and in the file: readers may have seen them. It returns the
+// other records; those that stay are confirmed as if they had been the batch.
+func (w *Writer) salvage(entries []Entry, n int, now time.Time) (refused []record) {
+	stay := 0
+	for stay < len(w.wrote) && w.wrote[stay].end <= n {
+		stay++
+	}
+	w.table.rollback()
+	w.block.bytes = w.block.bytes[:0]
+	for _, r := range w.wrote[:stay] {
+		e := &entries[r.index]
+		size, wrapped, _ := measure(e) // it was good before
+		w.block.record(w.table, e.Key, e.Headers, e.Payload, size, wrapped, now.UnixMilli())
+	}
+	refused, w.wrote = w.wrote[stay:], w.wrote[:stay]
+	return refused
+}
+
+// write brings the block into the file, or as many of its records as there is
+// room for: n bytes. An end mark goes.
+func (w *Writer) write(now time.Time) (n int, err error) {
 	if err := w.look(now); err != nil {
-		var foreign *ForeignError
-		if errors.As(err, &foreign) {
-			w.stopped = err
-		}
-		return err
+		return 0, w.lasting(err)
 	}
 	if w.size > w.block.off { // an end mark
 		if err := w.file.Truncate(w.block.off); err != nil {
-			return w.failed(err)
+			return 0, w.failed(err)
 		}
 		w.size = w.block.off
 	}
-	n, err := w.file.Write(w.block.bytes)
+	n, err = w.file.Write(w.block.bytes)
 	if err != nil {
-		if n > 0 {
-			if cut := w.file.Truncate(w.size); cut != nil {
-				w.stopped = &BrokenError{Path: w.path, Offset: w.size, Err: errors.Join(err, cut)}
-				return w.stopped
+		whole := 0
+		for _, r := range w.wrote {
+			if r.end <= n {
+				whole = r.end
 			}
 		}
-		return w.failed(err)
+		w.size += int64(whole)
+		if n > whole {
+			if cut := w.file.Truncate(w.size); cut != nil {
+				err = errors.Join(err, cut)
+				w.stopped = &BrokenError{Path: w.path, Offset: w.size, Err: err}
+				return whole, &BrokenError{Path: w.path, Offset: w.size, Unknown: true, Err: err}
+			}
+		}
+		n, err = whole, &WriteError{Path: w.path, Offset: w.size, Transient: noRoom(err), Err: err}
+	} else {
+		w.size += int64(n)
 	}
-	w.size += int64(n)
-	w.block.off = w.size
-	if w.o.Written != nil {
+	if n > 0 && w.o.Written != nil {
 		w.o.Written()
 	}
-	return nil
+	return n, err
 }
 
 func (w *Writer) failed(err error) error {
@@ -260,7 +288,9 @@ func (w *Writer) close(stopped error) error {
 	if w.sync != nil {
 		errs = append(errs, w.sync.stop())
 	} else if sound {
-		errs = append(errs, syncFailed(w.path, datasync(w.file.File)))
+		if err := datasync(w.file.File); err != nil {
+			errs = append(errs, &SyncError{Path: w.path, Err: err})
+		}
 	}
 	errs = append(errs, w.file.Close(), w.lock.Unlock())
 	return errors.Join(errs...)
@@ -274,7 +304,8 @@ func (w *Writer) mark() error {
 	now := w.o.Now()
 	w.begin()
 	w.block.end(w.table, now.UnixMilli())
-	err := w.write(now)
+	n, err := w.write(now)
+	w.block.off += int64(n)
 	if err == nil && w.sync != nil {
 		w.sync.wrote(nil, nil)
 	}
