@@ -168,7 +168,10 @@ func entryOf(m *pluginapi.Outgoing) writer.Entry {
 func receiptOf(sequence uint64, err error) pluginapi.Receipt {
 	if err != nil {
 		f := faultOf("publish", err)
-		if is[*writer.SyncError](err) {
+		if e, ok := errors.AsType[*writer.SyncError](err); ok && e.Unknown {
+			return pluginapi.Unknown(f)
+		}
+		if e, ok := errors.AsType[*writer.BrokenError](err); ok && e.Unknown {
 			return pluginapi.Unknown(f)
 		}
 		if e, ok := errors.AsType[*writer.WriteError](err); ok {
