@@ -38,6 +38,13 @@ func field(option string) string {
 		}
 		return strings.ToLower(name)
 	}
+	// What a transport says of a field when it connects or subscribes.
+	if name, ok := strings.CutPrefix(option, "Connect."); ok {
+		return "settings." + name
+	}
+	if name, ok := strings.CutPrefix(option, "Subscription."); ok {
+		return "options." + name
+	}
 	return inForm(option)
 }
 

@@ -56,6 +56,18 @@ func TestDescribe(t *testing.T) {
 			"service.yaml:11:5: subscription orders of endpoint in: max_attempts: max_attempts is too high; lower it, or declare dead_letter",
 		},
 		{
+			"setting that connecting found wrong", host.Finding{
+				Endpoint: "in", Option: "Connect.limits.bytes", Message: "7 is below the 8 that are there", Fix: "raise it",
+			},
+			"service.yaml:5:41: endpoint in: settings.limits.bytes: 7 is below the 8 that are there; raise it",
+		},
+		{
+			"option that subscribing found wrong", host.Finding{
+				Endpoint: "in", Subscription: "orders", Option: "Subscription.from_start", Message: "there is no start", Fix: "leave it out",
+			},
+			"service.yaml:9:15: subscription orders of endpoint in: options.from_start: there is no start; leave it out",
+		},
+		{
 			"rule that is missing", host.Finding{
 				Endpoint: "in", Subscription: "orders", Option: "RetryTo", Message: "there is no destination for copies",
 				Fix: "name one with RetryTo or RetryToFunc",
