@@ -80,12 +80,17 @@ func (b *builder) add(e entry, name []byte, intern func([]byte) string) {
 	b.entries = append(b.entries, e)
 }
 
-// chunk returns what was entered as a chunk of its own.
-func (b *builder) chunk(s *source, off, next int64, buf []byte) *chunk {
-	return &chunk{
-		src: s, off: off, next: next, buf: buf, cuts: slices.Clone(b.cuts),
-		entries: slices.Clone(b.entries), keys: slices.Clone(b.keys), firsts: slices.Clone(b.firsts), table: b.table, flaws: b.flaws,
+// chunk returns what was entered as a chunk of its own. held is how much memory
+// its bytes keep.
+func (b *builder) chunk(s *source, off, next int64, buf []byte, held int) *chunk {
+	c := &chunk{src: s, off: off, next: next, buf: buf, held: held, table: b.table, flaws: b.flaws}
+	if len(b.cuts) > 0 {
+		c.cuts = slices.Clone(b.cuts)
 	}
+	c.entries = append(c.one.entries[:0:1], b.entries...)
+	c.keys = append(c.one.keys[:0:1], b.keys...)
+	c.firsts = append(c.one.firsts[:0:1], b.firsts...)
+	return c
 }
 
 // stop is where parsing a piece ended, and why: at is behind the last whole

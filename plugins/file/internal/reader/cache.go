@@ -43,7 +43,7 @@ type found struct {
 
 // flight is a chunk being read, for everybody who wants it.
 type flight struct {
-	done  chan struct{}
+	done  chan struct{} // nil while nobody waits for it
 	found found
 	err   error
 }
@@ -81,6 +81,9 @@ func (r *Reader) at(ctx context.Context, s *source, off int64, gen uint64) (foun
 		if f == nil {
 			break
 		}
+		if f.done == nil {
+			f.done = make(chan struct{})
+		}
 		c.mu.Unlock()
 		select {
 		case <-f.done:
@@ -92,7 +95,7 @@ func (r *Reader) at(ctx context.Context, s *source, off int64, gen uint64) (foun
 		}
 		c.mu.Lock()
 	}
-	f := &flight{done: make(chan struct{})}
+	f := new(flight)
 	s.flights[off] = f
 	final, limit := s.sealed, s.following(off)
 	c.mu.Unlock()
@@ -115,8 +118,10 @@ func (r *Reader) at(ctx context.Context, s *source, off int64, gen uint64) (foun
 			s.memo = f.found
 		}
 	}
+	if f.done != nil {
+		close(f.done)
+	}
 	c.mu.Unlock()
-	close(f.done)
 	if f.found.chunk != nil && !final {
 		r.watch.progress()
 	}
@@ -156,7 +161,6 @@ func (c *cache) enter(ch *chunk) {
 		c.remove(s.chunks[i])
 	}
 	s.chunks = slices.Insert(s.chunks, i, ch)
-	ch.cached = true
 	c.used += ch.bytes()
 	c.front(ch)
 	for c.used > c.limit && c.oldest != ch {
@@ -167,10 +171,13 @@ func (c *cache) enter(ch *chunk) {
 // remove lets a chunk go.
 func (c *cache) remove(ch *chunk) {
 	s := ch.src
-	if i, ok := slices.BinarySearchFunc(s.chunks, ch.off, compareChunk); ok {
+	switch i, ok := slices.BinarySearchFunc(s.chunks, ch.off, compareChunk); {
+	case ok && i == 0:
+		s.chunks[0] = nil
+		s.chunks = s.chunks[1:]
+	case ok:
 		s.chunks = slices.Delete(s.chunks, i, i+1)
 	}
-	ch.cached = false
 	c.used -= ch.bytes()
 	c.unlink(ch)
 }

@@ -38,6 +38,7 @@ type chunk struct {
 	off, next int64 // where it begins and what follows begins, both boundaries
 	entries   []entry
 	buf       []byte
+	held      int      // bytes of memory that buf keeps
 	cuts      [][]byte // payloads that beacons cut
 	keys      []string
 	firsts    []uint32          // index of each key's first entry
@@ -45,16 +46,26 @@ type chunk struct {
 	flaws     []flaw
 
 	newer, older *chunk // in the cache's order of use, which owns them
-	cached       bool
+
+	// one is where the slices lie that have one element.
+	one struct {
+		entries [1]entry
+		keys    [1]string
+		firsts  [1]uint32
+	}
 }
 
 // fewKeys is how many keys are searched one by one.
 const fewKeys = 8
 
+// perChunk is what a chunk counts in the cache besides its bytes: so much that
+// the many small ones of a tail do not fill it.
+const perChunk = 2 << 10
+
 // bytes is what the cache accounts for the chunk.
 func (c *chunk) bytes() int64 {
-	const perChunk, perKey = 512, 64
-	n := perChunk + len(c.buf) + len(c.entries)*entrySize + len(c.keys)*perKey
+	const perKey = 64
+	n := perChunk + c.held + len(c.entries)*entrySize + len(c.keys)*perKey
 	for _, p := range c.cuts {
 		n += len(p)
 	}

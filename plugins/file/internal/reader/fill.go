@@ -71,8 +71,8 @@ func (s *source) fill(off, limit int64) (found, error) {
 		stop := b.parse(buf, off, size, s.r.intern)
 		s.r.parsed.Add(int64(stop.at))
 		if stop.at > 0 {
-			used := s.r.slab.trim(buf, stop.at)
-			f.chunk = b.chunk(s, off, off+int64(stop.at), used)
+			used, held := s.r.slab.trim(buf, stop.at)
+			f.chunk = b.chunk(s, off, off+int64(stop.at), used, held)
 			s.name(f.chunk)
 			s.hold(f.chunk)
 			return f, nil

@@ -32,18 +32,19 @@ func (s *slab) take(n int) []byte {
 	return s.buf[s.used-n : s.used : s.used]
 }
 
-// trim returns the first n bytes of what take gave and takes the rest back, if
-// nothing was taken since.
-func (s *slab) trim(b []byte, n int) []byte {
+// trim returns the first n bytes of what take gave, and how much memory they
+// keep. It takes the rest back if nothing was taken since.
+func (s *slab) trim(b []byte, n int) (kept []byte, held int) {
 	b = b[:cap(b)]
-	kept := b[:n:n]
+	kept = b[:n:n]
 	if len(b) > slabMost || n == len(b) {
-		return kept
+		return kept, len(b)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if begin := s.used - len(b); begin >= 0 && &s.buf[begin] == &b[0] {
 		s.used = begin + n
+		return kept, n
 	}
-	return kept
+	return kept, len(b)
 }
