@@ -17,6 +17,10 @@ import (
 // under way.
 const settle = 50 * time.Millisecond
 
+// removed is for how long no file must stand at the path before that is told: a
+// rotation is quicker.
+const removed = time.Second
+
 // Cursor delivers the records that match, in the order of the file. One
 // goroutine at a time calls Next or Seek; Place, Read and Close may be called
 // beside it. Seek, and Place, wait for a Next that is under way: cancel its
@@ -37,6 +41,7 @@ type Cursor struct {
 	ended    int64 // offset of an end mark that has been told of, or -1
 	told     int64 // boundary of damage that has been told of, or -1
 	unrest   unrest
+	absence  absence
 	pending  []*Problem // to be told first
 	keys     []bool     // of a chunk, that match
 	records  []Record
@@ -47,6 +52,12 @@ type Cursor struct {
 type unrest struct {
 	off, size int64
 	until     time.Time
+}
+
+// absence is that no file stands at the path.
+type absence struct {
+	until time.Time // then it is told
+	told  bool
 }
 
 // filter holds back what comes before the start.
@@ -140,9 +151,14 @@ func (c *Cursor) step(ctx context.Context, l limits, b *Batch) error {
 	case f.final:
 		return c.advance(ctx, gen, &f, b)
 	}
-	sealed, err := c.r.seal(c.src, gen)
-	if sealed || err != nil {
+	sealed, missing, err := c.r.seal(c.src, look)
+	switch {
+	case sealed || err != nil:
 		return err // what was written last is looked for first
+	case !missing:
+		c.absence = absence{}
+	case !c.replay && !c.absence.told:
+		return c.absent(ctx, gen, b)
 	}
 	return c.end(ctx, gen, &f, b)
 }
@@ -192,15 +208,20 @@ func (c *Cursor) unsettled(ctx context.Context, gen uint64, f *found) (bool, err
 	if !now.Before(c.unrest.until) {
 		return false, nil
 	}
-	short, cancel := context.WithDeadline(ctx, c.unrest.until)
+	return true, c.pause(ctx, gen, c.unrest.until)
+}
+
+// pause waits for a change, but not for longer than until: then the next look
+// is a new one.
+func (c *Cursor) pause(ctx context.Context, gen uint64, until time.Time) error {
+	short, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	err := c.r.watch.wait(short, c.closed, gen)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// Nothing was heard, which without notifications says nothing.
 		c.r.watch.wake()
-		err = nil
+		return nil
 	}
-	return true, err
+	return err
 }
 
 // tell adds the problem of what stands at the end of a file, once.

@@ -3,41 +3,58 @@
 package reader
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
+	"time"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 )
 
 // seal finds out, once a generation, whether a source is no longer the active
-// file: then nobody writes it any more.
-func (r *Reader) seal(s *source, gen uint64) (bool, error) {
+// file: then nobody writes it any more. There may be no active file.
+func (r *Reader) seal(s *source, gen uint64) (sealed, missing bool, err error) {
 	c := &r.cache
 	c.mu.Lock()
-	sealed, checked := s.sealed, s.checked > gen
+	sealed, missing = s.sealed, s.missing
+	checked := s.checked > gen
 	c.mu.Unlock()
 	if sealed || checked {
-		return sealed, nil
+		return sealed, missing, nil
+	}
+	if gen == anew {
+		gen = r.watch.generation()
 	}
 	id, err := segment.IdentifyPath(r.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		// Between two renames of a rotation, or deleted.
-	case err != nil:
-		return false, err
-	default:
-		sealed = id != s.file.ID
+	missing = errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return false, false, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.sealed = s.sealed || sealed
-	s.checked = gen + 1
-	return s.sealed, nil
+	s.sealed = s.sealed || !missing && id != s.file.ID
+	s.missing, s.checked = missing, gen+1
+	return s.sealed, missing, nil
+}
+
+// absent is at the end of a file that stands at the path no more, with no other
+// one in its place.
+func (c *Cursor) absent(ctx context.Context, gen uint64, b *Batch) error {
+	now := time.Now()
+	if c.absence.until.IsZero() {
+		c.absence.until = now.Add(removed)
+	}
+	if now.Before(c.absence.until) {
+		return c.pause(ctx, gen, c.absence.until)
+	}
+	c.absence.told = true
+	b.Problems = append(b.Problems, &Problem{
+		Kind: Gone, Path: c.r.path, Offset: c.off, Reason: "the file was removed or renamed; the next one at its path is read from its beginning",
+	})
+	return nil
 }
 
 // advance leaves a segment that nobody writes any more and that has been read
@@ -107,6 +124,9 @@ func (r *Reader) after(s *source, off int64) (*source, *Problem, error) {
 		problem = gone(r.path, number+1, missing)
 	}
 	next, err := r.enter(rest[0])
+	if next == nil {
+		problem = nil
+	}
 	return next, problem, err
 }
 
@@ -176,112 +196,4 @@ func (r *Reader) active() (*source, error) {
 		}
 	}
 	return nil, fmt.Errorf("open %s: it is rotated faster than it can be opened", r.path)
-}
-
-// changed leaves a source whose file has become another one, or shorter.
-func (c *Cursor) changed(f *found, b *Batch) error {
-	s := c.src
-	c.r.kill(s)
-	p := &Problem{Kind: f.change.kind, Path: s.file.Path, Offset: c.off, Reason: f.change.reason}
-	b.Problems = append(b.Problems, p)
-	c.from = filter{}
-	sealed, err := c.r.seal(s, f.gen)
-	if err != nil {
-		return err
-	}
-	if sealed {
-		next, missing, err := c.r.after(s, c.off)
-		if err != nil {
-			return err
-		}
-		if missing != nil {
-			b.Problems = append(b.Problems, missing)
-		}
-		p.Reason += "; reading goes on in the next file"
-		c.stand(next, format.HeaderSize)
-		return nil
-	}
-	if f.change.kind == Shrunk && f.size >= format.HeaderSize {
-		kept, err := c.r.cut(s)
-		if err != nil {
-			return err
-		}
-		if kept.src != nil {
-			p.Reason += "; reading goes on at its end"
-			c.begin(kept)
-			return nil
-		}
-	}
-	p.Reason += "; reading goes on at the beginning"
-	c.stand(nil, c.off)
-	return nil
-}
-
-// rejoin waits for a file to stand at the path, and goes on at its beginning.
-func (c *Cursor) rejoin(ctx context.Context, gen uint64, b *Batch) error {
-	s, err := c.r.active()
-	if err == nil {
-		c.stand(s, format.HeaderSize)
-		return nil
-	}
-	kind, ok := errors.AsType[*segment.KindError](err)
-	switch {
-	case ok && !kind.Short && c.told != 0:
-		c.told = 0
-		b.Problems = append(b.Problems, &Problem{Kind: Replaced, Path: c.r.path, Offset: kind.Offset, Reason: kind.Reason + "; reading waits for a stream file"})
-	case !ok && !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	return c.lull(ctx, gen, b)
-}
-
-// cut begins at the end of a file that lost its last bytes and is the same
-// before them. Otherwise it returns nothing.
-func (r *Reader) cut(s *source) (beginning, error) {
-	now, err := r.active()
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*segment.KindError)) {
-		return beginning{}, nil
-	}
-	if err != nil {
-		return beginning{}, err
-	}
-	same, err := r.same(s, now)
-	if err != nil || !same {
-		r.leave(now)
-		return beginning{}, err
-	}
-	off, err := r.known(now)
-	if err != nil {
-		r.leave(now)
-		return beginning{}, err
-	}
-	return r.behind(now, off)
-}
-
-// same compares what is kept of a source with what its file has now.
-func (r *Reader) same(s, now *source) (bool, error) {
-	if now.key() != s.key() {
-		return false, nil
-	}
-	size, change, err := now.examine()
-	if err != nil || change != nil {
-		return false, err
-	}
-	r.cache.mu.Lock()
-	var kept *chunk
-	for _, c := range s.chunks {
-		if c.off < size && len(c.buf) > 0 {
-			kept = c
-		}
-	}
-	r.cache.mu.Unlock()
-	if kept == nil {
-		return true, nil
-	}
-	had := kept.buf[:min(int64(len(kept.buf)), size-kept.off)]
-	has := make([]byte, len(had))
-	if err := now.readFull(has, kept.off); err != nil {
-		return false, err
-	}
-	return bytes.Equal(has, had), nil
 }

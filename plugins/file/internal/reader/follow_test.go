@@ -5,6 +5,7 @@ package reader
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 )
@@ -188,4 +189,52 @@ func TestFileReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFileRemoved removes the file and creates another one much later.
+func TestFileRemoved(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			s := newStream(1024, created)
+			s.fill("orders", 10, 100)
+			path := pathOf(t)
+			s.write(t, path)
+			live := cursor(t, open(t, path, way.o), "orders", Start{}, false)
+			count(t, live, 10)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			g := until(t, live, func(g *got) bool { return len(g.problems) > 0 })
+			if g.problems[0].Kind != Gone {
+				t.Errorf("problem %v, want gone", g.problems[0])
+			}
+			none(t, live)
+			n := newStream(1024, created+9)
+			n.fill("orders", 5, 100)
+			n.write(t, path)
+			g = count(t, live, 5)
+			check(t, g, 100, numbers(1, 5))
+			if len(g.problems) != 1 || g.problems[0].Kind != Replaced {
+				t.Errorf("problems %v, want one: replaced", g.problems)
+			}
+		})
+	}
+}
+
+// TestReplayAfterRotation begins a replay before a rotation can have been heard
+// of.
+func TestReplayAfterRotation(t *testing.T) {
+	s := newStream(1024, created)
+	path := pathOf(t)
+	s.write(t, path)
+	r := open(t, path, Options{NoNotify: true, Poll: time.Hour})
+	live := cursor(t, r, "orders", Start{}, false)
+	replay := cursor(t, r, "orders", Start{}, true)
+	s.more(t, path, 10)
+	count(t, live, 10)
+	none(t, live)
+	s = rotate(t, s, path, 1)
+	s.more(t, path, 10)
+	check(t, replayed(t, replay), 100, numbers(1, 20))
+	check(t, replayed(t, cursor(t, r, "orders", Start{}, true)), 100, numbers(1, 20))
 }

@@ -31,7 +31,8 @@ type source struct {
 	flights map[int64]*flight
 	memo    found  // the last look behind which nothing was
 	sealed  bool   // nobody writes it any more: it is not the active one
-	checked uint64 // generation up to which sealed was looked up, plus one
+	missing bool   // nor is there another one
+	checked uint64 // generation up to which both were looked up, plus one
 
 	mu      sync.Mutex
 	anchor  anchor
