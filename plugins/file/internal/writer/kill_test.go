@@ -64,7 +64,7 @@ func writeUntilKilled(text string) {
 		}
 	}
 	for range 1_000_000 {
-		batch := make([]Entry, 1+rand.IntN(40))
+		batch := make([]Entry, 1+rand.IntN(rand.IntN(400)+1))
 		for i := range batch {
 			k := keys[rand.IntN(len(keys))]
 			sequences[k]++
