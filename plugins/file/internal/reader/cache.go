@@ -109,6 +109,7 @@ func (r *Reader) at(ctx context.Context, s *source, off int64, gen uint64) (foun
 	c.mu.Lock()
 	delete(s.flights, off)
 	if f.err == nil {
+		s.size = f.found.size
 		if ch := f.found.chunk; ch != nil {
 			c.enter(ch)
 			if ch.next == f.found.size {

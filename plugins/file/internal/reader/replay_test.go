@@ -101,3 +101,26 @@ func TestReplayBytes(t *testing.T) {
 	}
 	check(t, got{records: replayed(t, cur).records}, 100, numbers(4, 50))
 }
+
+// TestCaughtUpWithTheLastRecords has a replay say that it has caught up
+// together with its last records: what is written because of them is not read.
+func TestCaughtUpWithTheLastRecords(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		s := newStream(1<<20, created)
+		s.fill("orders", 10, 100)
+		path := pathOf(t)
+		s.write(t, path)
+		if marked {
+			appendTo(t, path, s.mark())
+		}
+		c := cursor(t, open(t, path, Options{}), "orders", Start{}, true)
+		for _, n := range []int{6, 4} {
+			b, err := c.Next(t.Context(), 6, 0)
+			if err != nil || len(b.Records) != n || b.CaughtUp != (n == 4) {
+				t.Errorf("got %d records, caught up %v, %v; want %d, the last ones with the end", len(b.Records), b.CaughtUp, err, n)
+			}
+		}
+		s.more(t, path, 1)
+		none(t, c)
+	}
+}

@@ -29,6 +29,7 @@ type source struct {
 	// Guarded by cache.mu.
 	chunks  []*chunk // by place
 	flights map[int64]*flight
+	size    int64  // of the file at the last look
 	memo    found  // the last look behind which nothing was
 	sealed  bool   // nobody writes it any more: it is not the active one
 	missing bool   // nor is there another one
