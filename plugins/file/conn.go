@@ -67,6 +67,9 @@ func (c *conn) Subscribe(ctx context.Context, r pluginapi.Registration) (plugina
 	if err != nil {
 		return nil, err
 	}
+	if o.Group != "" {
+		return c.subscribeGroup(ctx, from, &r, o)
+	}
 	return c.subscribe(from, &r, o)
 }
 

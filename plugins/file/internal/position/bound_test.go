@@ -114,7 +114,7 @@ func benchmarkTracker(b *testing.B, holes int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer tr.Close(true)
+	defer tr.Close()
 	if err := tr.Begin(s[0].Place); err != nil {
 		b.Fatal(err)
 	}

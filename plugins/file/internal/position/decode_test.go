@@ -101,7 +101,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		tr.dirty = true
-		if err := tr.Close(false); err != nil {
+		if err := tr.Close(); err != nil {
 			t.Fatal(err)
 		}
 		again, err := open(disk, "fuzz.pos")

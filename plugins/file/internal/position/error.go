@@ -42,5 +42,5 @@ type NameError struct {
 }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%s %q %s; use letters, digits, \".\", \"_\" and \"-\", at most %d, not beginning with \".\" for a group", e.Field, e.Value, e.Reason, maxName)
+	return fmt.Sprintf("%s %q %s; use letters, digits, \".\", \"_\" and \"-\", at most %d", e.Field, e.Value, e.Reason, maxName)
 }

@@ -29,8 +29,8 @@ func checkNames(group, name string) error {
 	switch {
 	case !isKey(group):
 		return &NameError{Field: "group", Value: group, Reason: "is no name"}
-	case group[0] == '.':
-		return &NameError{Field: "group", Value: group, Reason: "begins with a dot"}
+	case strings.Trim(group, ".") == "":
+		return &NameError{Field: "group", Value: group, Reason: "is dots alone, as a folder cannot be"}
 	case name != "*" && !isKey(strings.TrimSuffix(name, "*")):
 		return &NameError{Field: "name", Value: name, Reason: "is neither a key nor a prefix with \"*\""}
 	}

@@ -183,16 +183,10 @@ func (m *model) reopen(t *rapid.T, d *memory) {
 	}
 }
 
-// close ends in order: what is with the host or released was handed out once
-// less.
+// close ends in order.
 func (m *model) close(t *rapid.T) {
-	for e := m.tracker.list.first; e != nil; e = e.next {
-		if e.stage == out || e.stage == released {
-			m.now.counts[m.index[e.Place]]--
-		}
-	}
 	m.disk.fail = 0
-	if err := m.tracker.Close(true); err != nil || !m.disk.closed {
+	if err := m.tracker.Close(); err != nil || !m.disk.closed {
 		t.Fatalf("close: %v", err)
 	}
 	m.kept, m.half = m.now.clone(), nil

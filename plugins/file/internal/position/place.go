@@ -2,10 +2,17 @@
 
 package position
 
+import "fmt"
+
 // Place is where a record begins: an offset in the file that was created then.
 type Place struct {
 	Created int64 // ms since the epoch, as the file's header says
 	Offset  int64
+}
+
+// String shows the place to people.
+func (p Place) String() string {
+	return fmt.Sprintf("offset %d of the file created at %d", p.Offset, p.Created)
 }
 
 // Mark is a record that was handed out.

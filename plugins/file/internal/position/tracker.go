@@ -173,19 +173,10 @@ func (t *Tracker) Save() error {
 	return t.flush()
 }
 
-// Close writes the rest and lets go of the file. After an orderly end the
-// deliveries that are with the host do not count: they come again under the same
-// number.
-func (t *Tracker) Close(orderly bool) error {
+// Close writes the rest and lets go of the file.
+func (t *Tracker) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for e := t.list.first; e != nil && orderly; e = e.next {
-		if e.stage == out || e.stage == released {
-			e.Attempt--
-			t.whole, t.dirty = true, true
-		}
-		e.stage = over
-	}
 	err := t.flush()
 	if cerr := t.store.disk.Close(); err == nil {
 		err = cerr

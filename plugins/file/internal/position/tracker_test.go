@@ -20,9 +20,9 @@ func opened(t *testing.T, folder, group, name string) *Tracker {
 	return tr
 }
 
-func closed(t *testing.T, tr *Tracker, orderly bool) {
+func closed(t *testing.T, tr *Tracker) {
 	t.Helper()
-	if err := tr.Close(orderly); err != nil {
+	if err := tr.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -49,7 +49,7 @@ func TestAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr.Release(es[3])
-	closed(t, tr, true)
+	closed(t, tr)
 
 	tr = opened(t, folder, "billing", "orders")
 	if tr.Fresh() || tr.Next() != s[4].Place || tr.Unsettled() != 3 {
@@ -58,19 +58,19 @@ func TestAttempts(t *testing.T) {
 	if last, ok := tr.Last(); !ok || last != s[3] {
 		t.Errorf("last %v, %v, want %v", last, ok, s[3])
 	}
-	if d := cmp.Diff([]uint32{1, 2, 1}, attempts(tr)); d != "" {
-		t.Errorf("attempts after an orderly end (-want +got):\n%s", d)
+	if d := cmp.Diff([]uint32{2, 2, 2}, attempts(tr)); d != "" {
+		t.Errorf("attempts in the second life (-want +got):\n%s", d)
 	}
 	if err := tr.Save(); err != nil {
 		t.Fatal(err)
 	}
-	closed(t, tr, false)
+	closed(t, tr)
 
 	tr = opened(t, folder, "billing", "orders")
-	if d := cmp.Diff([]uint32{2, 3, 2}, attempts(tr)); d != "" {
-		t.Errorf("attempts after a crash (-want +got):\n%s", d)
+	if d := cmp.Diff([]uint32{3, 3, 3}, attempts(tr)); d != "" {
+		t.Errorf("attempts in the third life (-want +got):\n%s", d)
 	}
-	closed(t, tr, true)
+	closed(t, tr)
 }
 
 func TestOneReaderForEachName(t *testing.T) {
@@ -85,10 +85,10 @@ func TestOneReaderForEachName(t *testing.T) {
 		t.Errorf("holder %q, want %q", locked.Holder, want)
 	}
 	others := []*Tracker{opened(t, folder, "billing", "orders.a"), opened(t, folder, "audit", "orders.*"), opened(t, folder, "billing", "*")}
-	closed(t, tr, false)
-	closed(t, opened(t, folder, "billing", "orders.*"), true)
+	closed(t, tr)
+	closed(t, opened(t, folder, "billing", "orders.*"))
 	for _, o := range others {
-		closed(t, o, true)
+		closed(t, o)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestNames(t *testing.T) {
 	}
 	folder := t.TempDir()
 	for _, name := range []string{"..", ".", "*", "-", "a*"} {
-		closed(t, opened(t, folder, "g", name), true)
+		closed(t, opened(t, folder, "g", name))
 	}
 	if found, err := filepath.Glob(filepath.Join(folder, "g", "*.pos")); err != nil || len(found) != 5 {
 		t.Errorf("files %q, %v", found, err)
@@ -124,7 +124,7 @@ func TestFilesThatAreNoPositions(t *testing.T) {
 	if err := tr.Begin(Place{Created: 1, Offset: 128}); err != nil {
 		t.Fatal(err)
 	}
-	closed(t, tr, true)
+	closed(t, tr)
 	good, err := os.ReadFile(tr.Path())
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestFilesThatAreNoPositions(t *testing.T) {
 	if err := tr.Begin(Place{Created: 1, Offset: 999}); err != nil {
 		t.Fatal(err)
 	}
-	closed(t, tr, true)
+	closed(t, tr)
 	f, err := os.OpenFile(tr.Path(), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestFilesThatAreNoPositions(t *testing.T) {
 	if tr.Next().Offset != 128 {
 		t.Errorf("next %v", tr.Next())
 	}
-	closed(t, tr, true)
+	closed(t, tr)
 }
 
 // withChange adds a change to the position that b is.

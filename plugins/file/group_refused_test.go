@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/file/settings"
+)
+
+// refusesGroup checks that the group does not open, and what the fault says.
+func (b *bench) refusesGroup(code core.FaultCode, texts ...string) {
+	b.t.Helper()
+	s, err := b.conn.Subscribe(b.ctx, registration(b.t, 0, "orders", billing))
+	f, ok := errors.AsType[*core.Fault](err)
+	if !ok || s != nil || f.Code != code || f.Transient || len(f.Diagnostics) != 1 || f.Diagnostics[0].Path != "group" {
+		b.t.Fatalf("subscribed: %+v", err)
+	}
+	said := f.Message + " / " + f.Diagnostics[0].Fix
+	for _, text := range append(texts, "orders", "billing", "/") {
+		if !strings.Contains(said, text) {
+			b.t.Errorf("%q does not say %q", said, text)
+		}
+	}
+}
+
+// A position that does not belong to the file refuses the start: the records
+// between are neither taken for read nor read twice in silence.
+func TestGroupRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spoil func(t *testing.T, path, position string)
+		code  core.FaultCode
+		texts []string
+	}{
+		"the file is another one": {
+			spoil: func(t *testing.T, path, _ string) { refill(t, path, 20) },
+			code:  core.FaultConflict, texts: []string{"no file created at", "remove", "billing/orders.pos"},
+		},
+		"the file is shorter": {
+			spoil: func(t *testing.T, path, _ string) {
+				if err := os.Truncate(path, 300); err != nil {
+					t.Fatal(err)
+				}
+			},
+			code: core.FaultConflict, texts: []string{"beyond the end", "remove", "billing/orders.pos"},
+		},
+		"the file was written anew from an older copy": {
+			spoil: func(t *testing.T, path, _ string) {
+				if err := os.Truncate(path, 300); err != nil {
+					t.Fatal(err)
+				}
+				b := open(t, settings.Settings{Path: path}, writes("orders"))
+				b.put("orders", strings.Split(strings.Repeat("x ", 20), " ")...)
+				b.end()
+			},
+			code: core.FaultConflict, texts: []string{"another one", "remove", "billing/orders.pos"},
+		},
+		"the position is damaged": {
+			spoil: func(t *testing.T, _, position string) {
+				if err := os.WriteFile(position, []byte("at 7"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			code: core.FaultInvalid, texts: []string{"no position", "remove it"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			refill(t, path, 10)
+			b := open(t, settings.Settings{Path: path}, pluginapi.Usage{})
+			s := b.subscribe("orders", billing)
+			ds, _ := b.take(s, 10)
+			b.settle(s, core.VerdictAck, ds[2:]...)
+			b.closeSub(s)
+			b.end()
+			position := filepath.Join(path+".groups", "billing", "orders.pos")
+			tt.spoil(t, path, position)
+			b = open(t, settings.Settings{Path: path}, pluginapi.Usage{})
+			b.refusesGroup(tt.code, tt.texts...)
+			// The fix works.
+			if err := os.Remove(position); err != nil {
+				t.Fatal(err)
+			}
+			b.take(b.subscribe("orders", billing), 1)
+		})
+	}
+}
+
+// refill makes a new file of so many records.
+func refill(t *testing.T, path string, n int) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, settings.Settings{Path: path}, writes("orders"))
+	for i := range n {
+		b.put("orders", fmt.Sprint(i+1))
+	}
+	b.end()
+}
+
+// What was handed out and is damaged since is told of, and does not keep the
+// position back.
+func TestGroupTellsOfWhatIsGone(t *testing.T) {
+	path := newPath(t)
+	refill(t, path, 5)
+	b := open(t, settings.Settings{Path: path}, pluginapi.Usage{})
+	s := b.subscribe("orders", billing)
+	b.wants(s, "1 1", "2 1", "3 1", "4 1", "5 1")
+	b.closeSub(s)
+	b.end()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw = bytes.Replace(raw, []byte("\x00\x00\x00\x014"), []byte("\x00\x00\x00\x01x"), 1)
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, settings.Settings{Path: path}, pluginapi.Usage{})
+	o := billing
+	o.Replay = true
+	s = b.subscribe("orders", o)
+	ds, rs := b.take(s, 4)
+	if got := strings.Join(counted(ds), " "); got != "1 2 2 2 3 2 5 2" || len(rs) != 1 || !strings.Contains(rs[0].Position, path) {
+		t.Errorf("received %s, reports %+v", got, rs)
+	}
+	b.settle(s, core.VerdictAck, ds...)
+	if got, err := s.Receive(b.ctx, plenty); err != nil || !got.CaughtUp {
+		t.Errorf("received %+v, %v", got, err)
+	}
+}
+
+// One reader has a position at a time; who has it is said.
+func TestGroupIsHeld(t *testing.T) {
+	path := newPath(t)
+	refill(t, path, 1)
+	b := open(t, settings.Settings{Path: path}, pluginapi.Usage{})
+	s := b.subscribe("orders", billing)
+	other := open(t, settings.Settings{Path: path}, pluginapi.Usage{})
+	other.refusesGroup(core.FaultConflict, fmt.Sprint(os.Getpid()), "endpoint in", "another group")
+	b.closeSub(s)
+	other.wants(other.subscribe("orders", billing), "1 1")
+}
