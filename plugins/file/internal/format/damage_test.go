@@ -258,13 +258,18 @@ func TestEndRest(t *testing.T) {
 func TestBeaconRest(t *testing.T) {
 	b := AppendBeacon(nil, Beacon{Markers: []Marker{{Head: Head{Key: "orders", Sequence: 7}}, {Head: Head{Key: "k", Time: born}}}})
 	for n := beaconMin; n <= len(b); n++ {
-		if !BeaconRest(b[n:]) {
-			t.Errorf("without its first %d bytes it is not taken for the rest of a beacon", n)
+		want := 0 // whole markers of 33 and 28 bytes
+		if n <= beaconHead+33 {
+			want = 1
+		}
+		if got, ok := BeaconRest(b[n:]); got != want || !ok {
+			t.Errorf("without its first %d bytes: got %d markers, %t, want %d", n, got, ok, want)
 		}
 	}
-	for _, no := range [][]byte{b[7 : len(b)-1], append(make([]byte, 300), b[10:]...), make([]byte, 40)} {
-		if BeaconRest(no) {
-			t.Errorf("%x is taken for what is left of a beacon", no)
+	text := []byte(strings.Repeat("text", 200) + "\r")
+	for _, no := range [][]byte{b[7 : len(b)-1], append(make([]byte, 300), b[10:]...), make([]byte, 40), text} {
+		if n, ok := BeaconRest(no); ok {
+			t.Errorf("%x is taken for what is left of a beacon, with %d markers", no, n)
 		}
 	}
 }

@@ -36,27 +36,25 @@ func EndRest(b []byte) bool {
 }
 
 // BeaconRest reports whether b may be what remains of a beacon without its
-// beginning: part of a marker, whole markers, the closing byte.
-func BeaconRest(b []byte) bool {
-	if len(b) == 0 {
-		return true
+// beginning: part of a marker, whole markers, the closing byte. It counts the
+// whole markers, all of shard 0: one is proof enough, none is hardly any.
+func BeaconRest(b []byte) (markers int, ok bool) {
+	if len(b) == 0 || b[len(b)-1] != closing {
+		return 0, len(b) == 0
 	}
-	if b[len(b)-1] != closing {
-		return false
-	}
+	var shard [8]byte
 	for part := range min(len(b), 1+MaxKey+markerRest) {
-		at := part
+		at, n := part, 0
 		for at < len(b)-1 {
-			k := int(b[at])
-			next := at + 1 + k + markerRest
-			if next >= len(b) || !ValidKey(b[at+1:at+1+k]) {
+			key := at + 1 + int(b[at])
+			if key+markerRest >= len(b) || !ValidKey(b[at+1:key]) || !bytes.HasPrefix(b[key:], shard[:]) {
 				break
 			}
-			at = next
+			at, n = key+markerRest, n+1
 		}
 		if at == len(b)-1 {
-			return true
+			return n, true
 		}
 	}
-	return false
+	return 0, false
 }

@@ -2,43 +2,74 @@
 
 package index
 
-import "github.com/longshore-go/longshore/plugins/file/internal/format"
+import (
+	"slices"
+
+	"github.com/longshore-go/longshore/plugins/file/internal/format"
+)
+
+const (
+	// longestRest is more than a beacon and an end mark can be.
+	longestRest = 1 << 17
+	// markTell is how much of an end mark's end is its own: payload, checksum and
+	// closing byte.
+	markTell = len(format.EndPayload) + format.TailLen
+)
 
 // rest reports whether what stands from begin on to the end of the file is what
 // a writer left that does not cut off what it writes over. The reference writes
-// the next record over an end mark; where that stood behind a beacon at a
-// boundary, it writes over the beacon too, first another one without markers.
+// the next records over an end mark, and over a beacon within or before it,
+// anew and with fewer markers than the old one. Less than a record is taken for
+// such a rest, too.
 func (f *file) rest(begin int64) (bool, error) {
-	const longest = 1 << 17 // more than a beacon and a mark can be
-	if f.size-begin > longest {
+	if f.size-begin > longestRest {
 		return false, nil
 	}
-	region, err := f.bytes(begin, longest, ahead)
+	region, err := f.bytes(begin, longestRest, ahead)
 	if err != nil {
 		return false, err
 	}
 	region = region[:min(int64(len(region)), f.size-begin)]
-	if format.EndRest(region) {
+	if len(region) < format.RecordOverhead || format.EndRest(region) || f.cutRest(region, begin) {
 		return true, nil
 	}
+	region = slices.Clone(region)
 	place := begin / f.interval() * f.interval()
-	if place == 0 {
+	if place == 0 || f.size-place > f.interval() {
 		return false, nil
 	}
-	b, _, ok, err := f.beacon(place)
-	if err != nil || !ok || len(b.Markers) > 0 || b.Remaining > 0 {
-		return false, err
-	}
-	if region, err = f.bytes(begin, longest, ahead); err != nil {
-		return false, err
-	}
-	region = region[:min(int64(len(region)), f.size-begin)]
-	if n := len(region) - format.EndLen; n >= 0 {
-		var mark format.Record
-		whole := format.Parser{Interval: format.DefaultInterval}
-		if _, err := whole.Next(region[n:], format.HeaderSize, &mark); err == nil && mark.IsEnd() {
-			region = region[:n]
+	for n := 0; n <= min(len(region), format.EndLen); n++ {
+		beacon, mark := region[:len(region)-n], region[len(region)-n:]
+		if n > 0 && !format.EndRest(mark) && !whole(mark) {
+			continue
+		}
+		if markers, ok := format.BeaconRest(beacon); ok && (markers > 0 || n >= markTell) {
+			return true, nil
 		}
 	}
-	return int64(len(region)) < f.interval() && format.BeaconRest(region), nil
+	b, _, ok, err := f.beacon(place)
+	if !ok || len(b.Markers) > 0 || b.Remaining > 0 {
+		return false, err
+	}
+	_, ok = format.BeaconRest(region)
+	return ok, nil
+}
+
+// cutRest is EndRest for a mark with a whole beacon in it or behind it.
+func (f *file) cutRest(region []byte, begin int64) bool {
+	place := int(format.NextPlace(begin, f.parser.Interval) - begin)
+	if place >= min(len(region), format.EndLen) {
+		return false
+	}
+	size, left, err := f.parser.Beacon(region[place:])
+	return err == nil && int64(left) == int64(len(region)-place-size) &&
+		format.EndRest(slices.Concat(region[:place], region[place+size:]))
+}
+
+// whole reports whether b is an end mark.
+func whole(b []byte) bool {
+	p := format.Parser{Interval: format.DefaultInterval}
+	var rec format.Record
+	n, err := p.Next(b, format.HeaderSize, &rec)
+	return err == nil && n == len(b) && rec.IsEnd()
 }

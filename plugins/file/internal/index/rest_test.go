@@ -38,3 +38,36 @@ func TestWrittenOverBeacon(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenOverMark has an end mark around the place of a beacon, and a writer
+// that writes over it, with fewer markers in the beacon at that place.
+func TestWrittenOverMark(t *testing.T) {
+	for fill := range 70 {
+		build := func() *formattest.Builder {
+			b := formattest.New(4096)
+			for _, k := range []string{"a", "b", "c", "d", "e"} {
+				b.Add(k, "x")
+			}
+			b.Add("a", strings.Repeat("x", 4096-len(b.Bytes)-format.RecordLen("a", 0)-fill))
+			return b
+		}
+		old := build()
+		mark := old.End()
+		for records := 1; records < 4; records++ {
+			over := build()
+			over.Reopen()
+			for range records {
+				over.Add("f", "y")
+			}
+			if len(over.Bytes) >= len(old.Bytes) {
+				continue
+			}
+			file := append(bytes.Clone(over.Bytes), old.Bytes[len(over.Bytes):]...)
+			tail := findTail(t, old.Header, file)
+			if tail.Damage != nil || tail.End != int64(len(over.Bytes)) || tail.Torn != int64(len(file)-len(over.Bytes)) || tail.Mark != -1 {
+				t.Errorf("a mark from %d to %d, %d records over it: got %+v, want the end %d of %d",
+					mark.At, mark.End, records, *tail, len(over.Bytes), len(file))
+			}
+		}
+	}
+}

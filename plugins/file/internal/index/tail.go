@@ -55,7 +55,7 @@ func FindTail(from io.ReaderAt, size int64, h format.Header) (*Tail, error) {
 	t.Complete = start == format.HeaderSize ||
 		t.noteAll(b.Markers) && len(b.Markers) < format.Slots(h.Interval)
 	whole, err := t.find(f, start, nil)
-	if err == nil && whole == 0 && place > 0 {
+	if err == nil && whole == 0 && place > 0 && t.Damage == nil {
 		err = t.lookBack(f, place)
 	}
 	return t, err
@@ -71,13 +71,13 @@ func (t *Tail) lookBack(f *file, place int64) error {
 	before := newTail()
 	_, err = before.find(f, start, nil)
 	t.Read = before.Read
-	if err != nil || before.Damage != nil || before.Torn != t.Torn {
+	if err != nil || before.Damage != nil {
 		return err
 	}
 	for k, s := range before.Keys {
 		t.note(k, s)
 	}
-	t.End, t.Mark = before.End, before.Mark
+	t.End, t.Mark, t.Torn = before.End, before.Mark, before.Torn
 	return nil
 }
 
