@@ -238,3 +238,32 @@ func TestReplayAfterRotation(t *testing.T) {
 	check(t, replayed(t, replay), 100, numbers(1, 20))
 	check(t, replayed(t, cursor(t, r, "orders", Start{}, true)), 100, numbers(1, 20))
 }
+
+// TestFileCutShort takes whole records off the end of a file that stays the
+// same before them.
+func TestFileCutShort(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			s := newStream(1024, created)
+			s.fill("orders", 30, 100)
+			path := pathOf(t)
+			s.write(t, path)
+			o := way.o
+			o.Chunk = 1 << 10
+			live := cursor(t, open(t, path, o), "orders", Start{}, false)
+			count(t, live, 30)
+			if err := os.Truncate(path, s.starts[20]); err != nil {
+				t.Fatal(err)
+			}
+			g := until(t, live, func(g *got) bool { return len(g.problems) > 0 })
+			if len(g.records) > 0 || g.problems[0].Kind != Shrunk {
+				t.Fatalf("got %d records, %v", len(g.records), g.problems)
+			}
+			s.b = s.b[:s.starts[20]]
+			s.more(t, path, 3)
+			g = count(t, live, 3)
+			healthy(t, g)
+			check(t, g, 100, numbers(31, 33))
+		})
+	}
+}

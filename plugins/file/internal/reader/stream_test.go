@@ -109,6 +109,9 @@ func open(t testing.TB, path string, o Options) *Reader {
 		if err := r.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
+		if len(r.sources) > 0 || r.cache.used != 0 {
+			t.Errorf("%d files are open, %d bytes are kept after Close", len(r.sources), r.cache.used)
+		}
 	})
 	return r
 }
