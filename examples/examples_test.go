@@ -7,6 +7,7 @@ package examples
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,29 +19,75 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// build builds the programs that the examples need into one folder, as make
-// build does.
-func build(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, b := range []struct{ in, packages string }{
-		{"..", "./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./examples/quickstart"},
-		{"custom-transport", "."},
-	} {
-		cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, strings.Fields(b.packages)...)...)
-		cmd.Dir = b.in
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build in %s: %v\n%s", b.in, err, out)
+// bin is where the programs are that the examples need.
+var bin string
+
+// TestMain builds them into one folder, as make build does.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "longshore-examples")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
-	}
-	return dir
+		defer os.RemoveAll(dir)
+		for _, b := range []struct{ in, packages string }{
+			{"..", "./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file " +
+				"./examples/quickstart ./examples/replay-a-day ./examples/audit-log"},
+			{"custom-transport", "."},
+		} {
+			cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, strings.Fields(b.packages)...)...)
+			cmd.Dir = b.in
+			if out, err := cmd.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "build in %s: %v\n%s", b.in, err, out)
+				return 1
+			}
+		}
+		bin = dir
+		return m.Run()
+	}())
 }
 
 // stamp is the time in a line of the pipe transport.
 var stamp = regexp.MustCompile(`(?m)^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d \| `)
 
+// run runs a program in a folder to its end, with a file as its standard
+// input, and returns its output and its log.
+func run(t *testing.T, dir, input string, args ...string) (out, log string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, args[0]), args[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR="+bin)
+	if input != "" {
+		text, err := os.ReadFile(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdin = bytes.NewReader(text)
+	}
+	var printed, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v:\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return stamp.ReplaceAllString(printed.String(), "[TIME | "), errs.String()
+}
+
+// compare compares an example's output with what stands beside it.
+func compare(t *testing.T, name, got, log string) {
+	t.Helper()
+	want, err := os.ReadFile(filepath.Join(name, "expected.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("output (-want +got):\n%s\n%s", diff, log)
+	}
+}
+
 func TestExamples(t *testing.T) {
-	bin := build(t)
 	for _, tt := range []struct {
 		name, input string
 		args        []string
@@ -48,34 +95,11 @@ func TestExamples(t *testing.T) {
 		{"quickstart", "quickstart/orders.txt", []string{"quickstart"}},
 		{"filter", "filter/words.txt", []string{"longshore", "run", "examples/filter/filter.yaml"}},
 		{"custom-transport", "", []string{"longshore", "run", "examples/custom-transport/service.yaml"}},
+		{"replay-a-day", "", []string{"replay-a-day", "examples/replay-a-day/harbour.ss", "2026-11-29"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			want, err := os.ReadFile(filepath.Join(tt.name, "expected.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, filepath.Join(bin, tt.args[0]), tt.args[1:]...)
-			cmd.Dir = ".."
-			cmd.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR="+bin)
-			if tt.input != "" {
-				input, err := os.ReadFile(tt.input)
-				if err != nil {
-					t.Fatal(err)
-				}
-				cmd.Stdin = bytes.NewReader(input)
-			}
-			var log bytes.Buffer
-			cmd.Stderr = &log
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("%v:\n%s", err, log.String())
-			}
-			got := stamp.ReplaceAllString(string(out), "[TIME | ")
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("output (-want +got):\n%s\n%s", diff, log.String())
-			}
+			out, log := run(t, "..", tt.input, tt.args...)
+			compare(t, tt.name, out, log)
 		})
 	}
 }

@@ -22,7 +22,8 @@ func environment(name string) (string, bool) {
 		"LONGSHORE_TEST_DIR":        "/opt/longshore",
 		"LONGSHORE_TEST_SECRET":     "hush-hush",
 		"LONGSHORE_TEST_EMPTY_NAME": "",
-		"REDIS_ADDRESS":             "127.0.0.1:6379", // of an example
+		"REDIS_ADDRESS":             "127.0.0.1:6379", // of examples
+		"LOG":                       "/tmp/harbour.ss",
 	}[name]
 	return v, ok
 }

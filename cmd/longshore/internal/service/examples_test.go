@@ -38,6 +38,16 @@ func TestServiceFilesOfTheExamples(t *testing.T) {
 			wantOut: []string{"1 squared is 1", "2 squared is 4", "3 squared is 9"},
 		},
 		{
+			file: "examples/tail-to-pipe/tail.yaml", subscription: "cranes.*", source: pattern(hosttest.Group()),
+			in: []string{"crane 4 moves", "crane 7 moves"}, out: "cranes",
+			wantOut: []string{"crane 4 moves", "crane 7 moves"},
+		},
+		{
+			file: "examples/tail-to-pipe/append.yaml", subscription: "gate", source: hosttest.Stream(),
+			in: []string{"gate 3 is open"}, out: "gates",
+			wantOut: []string{"gate 3 is open"},
+		},
+		{
 			file: "examples/redis-transport/service.yaml", subscription: "orders", source: counting(hosttest.Lease()),
 			in: []string{"three loaves\n", "no bread\n"}, out: "orders.done", dead: "orders.dead",
 			wantOut: []string{"three loaves, attempt 1"}, wantDead: []string{"no bread\n"},
@@ -46,6 +56,7 @@ func TestServiceFilesOfTheExamples(t *testing.T) {
 		t.Run(tt.file, func(t *testing.T) {
 			t.Chdir("../../../..")
 			t.Setenv("REDIS_ADDRESS", "nowhere:6379")
+			t.Setenv("LOG", "harbour.ss")
 			f, err := config.Load(tt.file, os.LookupEnv)
 			if err != nil {
 				t.Fatal(err)
@@ -69,6 +80,12 @@ func TestServiceFilesOfTheExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pattern makes a source one of many keys, which has no address of its own.
+func pattern(c core.Capabilities) core.Capabilities {
+	c.Address = ""
+	return c
 }
 
 // counting makes a source count and requeue after a delay.

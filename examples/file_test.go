@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package examples
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The audit log's expected output is a session: lines that begin with $ are
+// commands, what follows is what they print.
+func TestAuditLog(t *testing.T) {
+	want, err := os.ReadFile("audit-log/expected.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var got, logs strings.Builder
+	for line := range strings.Lines(string(want)) {
+		command, found := strings.CutPrefix(line, "$ ")
+		if !found {
+			continue
+		}
+		call, input, redirected := strings.Cut(strings.TrimSpace(command), " < ")
+		if redirected {
+			input = filepath.Join("audit-log", input)
+		}
+		out, log := run(t, dir, input, strings.Fields(call)...)
+		got.WriteString(line + out)
+		logs.WriteString(line + log)
+	}
+	compare(t, "audit-log", got.String(), logs.String())
+}
+
+// What one service writes another prints, from the moment at which it first reads,
+// and, when it is started again, from where it was. The end mark ends it.
+func TestTailToPipe(t *testing.T) {
+	t.Setenv("LOG", filepath.Join(t.TempDir(), "harbour.ss"))
+	write := func() {
+		run(t, "..", "tail-to-pipe/lines.txt", "longshore", "run", "examples/tail-to-pipe/append.yaml")
+	}
+	write() // before anybody reads
+	tail(t, write)
+	write() // between two readers
+	tail(t, func() {})
+}
+
+// tail runs the reader, calls a function once it serves, and compares what it has
+// printed when it has ended.
+func tail(t *testing.T, serving func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "longshore"), "run", "examples/tail-to-pipe/tail.yaml")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR="+bin)
+	var out strings.Builder
+	cmd.Stdout = &out
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, told := bufio.NewScanner(log), ""
+	for lines.Scan() {
+		told += lines.Text() + "\n"
+		if strings.Contains(told, "host serves") {
+			serving()
+			serving = func() {}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v:\n%s", err, told)
+	}
+	// Keys are written beside one another.
+	compare(t, "tail-to-pipe", strings.Join(slices.Sorted(strings.Lines(out.String())), ""), told)
+}
