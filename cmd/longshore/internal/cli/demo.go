@@ -20,11 +20,14 @@ func (a *App) demoCommand() *cobra.Command {
 	var pace time.Duration
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Shows real lines going through a real plugin: acked, retried, dropped and dead-lettered",
+		Short: "Shows real lines going through real plugins: acked, retried, dropped, dead-lettered and filed",
 		Long: `Runs a small service in this process: lines about airports go through the pipe
 plugin, a process of its own, to a handler that forwards most of them, retries
-some, drops some, and panics on some. Before, it prints what must become of each
-outcome; after, a balance that must add up: if it does not, the exit status is 1.
+some, drops some, and panics on some. A second one appends what it gets to a stream
+file, by the file plugin, and the file is read in the end: by a replay, and by a
+group that is stopped and started again. Before, it prints what must become of
+each outcome; after, a balance that must add up: if it does not, the exit status
+is 1.
 SIGINT ends the lines early, with a balance of those before it; a second one ends
 at once, without.`,
 		Args: noArgs,

@@ -23,6 +23,10 @@ type counts struct {
 	capped    int // warnings that the attempts are used up
 	directory int // messages that the second stage read
 	dead      int // dead letters that the second stage read
+
+	read   bool // the stream file was read to its end
+	before int  // airports that the group read before it was stopped
+	after  int  // airports that it read when it was started again
 }
 
 // runs is how often the handler ran.
@@ -68,7 +72,7 @@ func (s sum) String() string {
 
 // balance is what must add up.
 func (c *counts) balance() []sum {
-	return []sum{
+	sums := []sum{
 		{"lines fed", c.fed, []part{{c.bad, "bad lines"}, {c.undecodable, "undecodable"}, {c.first, "airports"}}},
 		{"handler runs", c.runs(), []part{{c.first, "first"}, {c.again, "copies that came back"}}},
 		{"handler runs", c.runs(), []part{{c.acked, "acked"}, {c.retried, "retried"}, {c.delayed, "retried later"}, {c.dropped, "dropped"}, {c.panicked, "panicked"}}},
@@ -77,6 +81,10 @@ func (c *counts) balance() []sum {
 		{"acked", c.acked, []part{{c.directory, "in the directory"}}},
 		{"dead letters", c.dead, []part{{c.capped, "whose attempts were used up"}}},
 	}
+	if c.read {
+		sums = append(sums, sum{"in the directory", c.directory, []part{{c.before, "read from the file"}, {c.after, "read after the restart"}}})
+	}
+	return sums
 }
 
 // BalanceError lists what does not add up.

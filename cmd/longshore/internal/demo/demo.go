@@ -6,7 +6,8 @@
 //	feed | register | file
 //
 // The first stage forwards, retries, drops and panics; the second one reads what
-// it forwarded and its dead letters. In the end everything must add up.
+// it forwarded and its dead letters, and appends to a stream file that another
+// system has begun. The file is read in the end, and everything must add up.
 package demo
 
 import (
@@ -56,9 +57,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer pipes.close()
+	book, err := newLogbook()
+	if err != nil {
+		return err
+	}
+	defer book.remove()
 	s := newScreen(o, len(lines))
 	first := newRegister(s, o, pipes)
-	second := newFile(s, o, pipes)
+	second := newFile(s, o, pipes, book)
 
 	tables, err := first.host.Explain(ctx)
 	if err != nil {
@@ -106,6 +112,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("run the demo: %w", err)
+	}
+	s.deadLetters()
+	if ctx.Err() == nil {
+		if err := book.read(ctx, s, o); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("read the stream file: %w", err)
+		}
 	}
 	return s.closing()
 }
@@ -175,7 +187,7 @@ func newRegister(s *screen, o Options, p *pipes) *register {
 type file struct{ host *host.Host }
 
 // newFile declares the second stage.
-func newFile(s *screen, o Options, p *pipes) *file {
+func newFile(s *screen, o Options, p *pipes, book *logbook) *file {
 	f := &file{host: host.New(host.WithLogger(watch(s, o)))}
 	pipe := f.host.Endpoint("pipe", host.Plugin{
 		Name: "pipe", Stdio: &host.Stdio{In: p.betweenIn, Out: p.nowhere},
@@ -183,7 +195,7 @@ func newFile(s *screen, o Options, p *pipes) *file {
 	host.Handle(pipe.Subscription(keyDirectory), func(_ context.Context, _ *host.Message[core.Message]) error {
 		s.count(func(c *counts) { c.directory++ })
 		return nil
-	}, host.RetryTo(pipe.To(keyDirectory)))
+	}, host.Forward(book.endpoint(f.host).To(keyFiled)), host.RetryTo(pipe.To(keyDirectory)))
 	host.Handle(pipe.Subscription(keyDead), func(_ context.Context, m *host.Message[airport]) error {
 		s.dead(m.Value, m.Header("x-longshore-attempts"), m.Header("x-longshore-reason"))
 		return nil

@@ -108,7 +108,7 @@ func quiet(out io.Writer) *screen {
 func TestBalance(t *testing.T) {
 	right := counts{
 		fed: 10, bad: 1, undecodable: 1, first: 8, again: 3, acked: 6, retried: 1, delayed: 1, dropped: 1, panicked: 2,
-		capped: 1, directory: 6, dead: 1,
+		capped: 1, directory: 6, dead: 1, read: true, before: 4, after: 2,
 	}
 	var out bytes.Buffer
 	s := quiet(&out)
@@ -122,6 +122,8 @@ func TestBalance(t *testing.T) {
 		"a forward is doubled":  func(c *counts) { c.directory++ },
 		"a dead letter is lost": func(c *counts) { c.dead-- },
 		"a warning is missing":  func(c *counts) { c.capped-- },
+		"one is read twice":     func(c *counts) { c.after++ },
+		"one is not filed":      func(c *counts) { c.before-- },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := quiet(io.Discard)

@@ -207,9 +207,10 @@ transport runs as a plugin process of its own, as in
 
 The register forwards most airports to the key %s. Some it retries (busy),
 some it retries later (rate limit), some it drops (closed), and on those below
-sea level it panics. After attempt %d an airport goes to the key %s.
+sea level it panics. After attempt %d an airport goes to the key %s. The second
+stage appends the %s to a stream file, which is read in the end.
 
-`, s.total, keyDirectory, maxAttempts, keyDead)
+`, s.total, keyDirectory, maxAttempts, keyDead, keyDirectory)
 	s.put("%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
 	s.put("%s", foretold(tables))
 	s.put("%s\n", s.style.Faint(legend))
@@ -236,15 +237,48 @@ const legend = `  FORWARD(x): the airport leaves for x and is confirmed before i
   PUBLISH(x,n): a copy leaves for x and is confirmed; n copies so far. PUBLISH+d: after d.
   RELEASE: a pipe cannot be acked, so the delivery is only forgotten. WARN(code): a log line.`
 
-// closing shows the dead letters and the balance, and returns what does not add
-// up.
-func (s *screen) closing() error {
+// deadLetters shows the dead letters.
+func (s *screen) deadLetters() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.put("\n%s\n", s.style.Bold("Dead letters, as the next stage read them"))
 	for _, l := range s.letters {
 		s.put("  %s %-14s %s attempts: %s\n", s.style.Blue(l.airport.IATA), l.airport.City, l.attempts, l.reason)
 	}
+}
+
+// logbook shows what a replay and the two runs of a group have read from the
+// stream file.
+func (s *screen) logbook(records []record, before, after resumption) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.read, s.c.before, s.c.after = true, before.airports, after.airports
+	s.put("\n%s\n", s.style.Bold("The stream file, replayed: what another system wrote before the directory"))
+	for _, r := range records {
+		s.put("  %-12s %s  attempt %d  %s  x-tenant: %s\n", r.key, r.sequence, r.attempt, r.payload, r.tenant)
+	}
+	s.put("%s\n", s.style.Faint(replayLegend))
+	s.put("\n%s\n", s.style.Bold("The directory in it, read by a group that is stopped and started again"))
+	for _, r := range []struct {
+		what string
+		resumption
+	}{{"stopped", before}, {"started again", after}} {
+		s.put("  %-14s %3d airports, sequence %s to %s\n", r.what, r.airports, r.first, r.last)
+	}
+	s.put("%s\n", s.style.Faint(groupLegend))
+}
+
+// replayLegend and groupLegend explain what the file shows.
+const (
+	replayLegend = `  Copies and dead letters carry the count of their message, so a replay knows their
+  attempt. It has ended by itself, at the end of the file.`
+	groupLegend = `  What a group acked is kept beside the file: nothing is read twice or left out.`
+)
+
+// closing shows the balance, and returns what does not add up.
+func (s *screen) closing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.put("\n%s\n", s.style.Bold("The balance"))
 	var wrong []string
 	for _, line := range s.c.balance() {
