@@ -2,8 +2,8 @@
 
 // Command longshore-bench measures the hop between a plugin process and its
 // host against generated code, the bare link and the same transport in process;
-// what handlers of each kind cost in a host; and what waiting copies and idle
-// subscriptions hold.
+// stream files read and written; what handlers of each kind cost in a host; and
+// what waiting copies and idle subscriptions hold.
 package main
 
 import (
@@ -47,6 +47,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	handlings := f.Bool("handlings", true, "compare ways to handle deliveries")
 	f.IntVar(&plan.Copies, "copies", 1_000_000, "copies that wait in memory at a time, 0 for none")
 	f.IntVar(&plan.Idle, "idle", 10_000, "idle subscriptions, 0 for none")
+	f.StringVar(&plan.Files.Plugin, "files", beside("longshore-transport-file"), "the file of the plugin of stream files, \"\" = they are not measured")
+	f.StringVar(&plan.Files.Folder, "folder", "", "where stream files are written, \"\" = the folder of temporary files")
+	f.IntVar(&plan.Files.Bytes, "replay", 128<<20, "bytes of payload in a stream file that is replayed")
+	f.DurationVar(&plan.Files.Time, "write", 200*time.Millisecond, "time of one measurement of writing stream files")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
 	if err := f.Parse(args); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // consumer is the host's side of one subscription. One goroutine receives
 // while another sends.
 type consumer interface {
-	start(o source.Options) error
+	start(r *transportpb.Registration) error
 	credit(messages, bytes uint64) error
 	stop() error
 	closeSend() error
@@ -26,32 +26,30 @@ type consumer interface {
 	// the subscription, and 0 messages for anything else; age is that of its
 	// first message, where it says one.
 	receive() (first uint64, n int, age time.Duration, err error)
-	// ack settles ids: each by a run of its own, or all by one.
-	ack(first uint64, n int, each bool) error
+	// settle settles ids: each by a run of its own, or all by one.
+	settle(first uint64, n int, each bool) error
 }
 
 // nothingMore is the number of messages of the subscription's end.
 const nothingMore = -1
 
-// start is the first message of a stream.
-func start(o source.Options) (*transportpb.SubscribeStart, error) {
+// registration is what the source is asked for.
+func registration(o source.Options) (*transportpb.Registration, error) {
 	b, err := json.Marshal(o)
-	return &transportpb.SubscribeStart{Registration: &transportpb.Registration{Name: "bench", Options: b}}, err
+	return &transportpb.Registration{Name: "bench", Options: b}, err
 }
 
 // frameConsumer uses the link's frames.
 type frameConsumer struct {
-	stream link.SubscribeStream
-	in     frame.SubscribeResponse
-	runs   []frame.VerdictRun
+	stream  link.SubscribeStream
+	verdict core.VerdictKind
+	stamped bool // payloads begin with the time of writing
+	in      frame.SubscribeResponse
+	runs    []frame.VerdictRun
 }
 
-func (c *frameConsumer) start(o source.Options) error {
-	s, err := start(o)
-	if err != nil {
-		return err
-	}
-	return c.stream.Send(&frame.SubscribeRequest{Start: s})
+func (c *frameConsumer) start(r *transportpb.Registration) error {
+	return c.stream.Send(&frame.SubscribeRequest{Start: &transportpb.SubscribeStart{Registration: r}})
 }
 
 func (c *frameConsumer) credit(messages, bytes uint64) error {
@@ -74,7 +72,9 @@ func (c *frameConsumer) receive() (first uint64, n int, age time.Duration, err e
 	}
 	items := c.in.Deliveries.Items
 	first, n = items[0].ID, len(items)
-	if at := items[0].PublishedAt; at != 0 {
+	if c.stamped {
+		age = stampAge(items[0].Message.Payload)
+	} else if at := items[0].PublishedAt; at != 0 {
 		age = time.Duration(time.Now().UnixNano() - at)
 	}
 	for i := range items { // what a raw handler looks at
@@ -86,13 +86,13 @@ func (c *frameConsumer) receive() (first uint64, n int, age time.Duration, err e
 	return first, n, age, nil
 }
 
-func (c *frameConsumer) ack(first uint64, n int, each bool) error {
+func (c *frameConsumer) settle(first uint64, n int, each bool) error {
 	c.runs = c.runs[:0]
 	if !each {
-		c.runs = append(c.runs, frame.VerdictRun{First: first, Count: uint64(n), Kind: core.VerdictAck})
+		c.runs = append(c.runs, frame.VerdictRun{First: first, Count: uint64(n), Kind: c.verdict})
 	} else {
 		for i := range n {
-			c.runs = append(c.runs, frame.VerdictRun{First: first + uint64(i), Count: 1, Kind: core.VerdictAck})
+			c.runs = append(c.runs, frame.VerdictRun{First: first + uint64(i), Count: 1, Kind: c.verdict})
 		}
 	}
 	return c.stream.Send(&frame.SubscribeRequest{Settle: c.runs})
@@ -101,12 +101,9 @@ func (c *frameConsumer) ack(first uint64, n int, each bool) error {
 // generatedConsumer uses generated messages and gRPC's own codec.
 type generatedConsumer struct{ stream grpc.ClientStream }
 
-func (c *generatedConsumer) start(o source.Options) error {
-	s, err := start(o)
-	if err != nil {
-		return err
-	}
-	return c.stream.SendMsg(&transportpb.SubscribeRequest{Part: &transportpb.SubscribeRequest_Start{Start: s}})
+func (c *generatedConsumer) start(r *transportpb.Registration) error {
+	return c.stream.SendMsg(&transportpb.SubscribeRequest{Part: &transportpb.SubscribeRequest_Start{
+		Start: &transportpb.SubscribeStart{Registration: r}}})
 }
 
 func (c *generatedConsumer) credit(messages, bytes uint64) error {
@@ -143,7 +140,7 @@ func (c *generatedConsumer) receive() (first uint64, n int, age time.Duration, e
 	return items[0].GetId(), len(items), age, nil
 }
 
-func (c *generatedConsumer) ack(first uint64, n int, each bool) error {
+func (c *generatedConsumer) settle(first uint64, n int, each bool) error {
 	s := &transportpb.Settle{}
 	if !each {
 		s.Runs = append(s.Runs, &transportpb.VerdictRun{First: first, Count: uint64(n), Kind: transportpb.VerdictKind_VERDICT_KIND_ACK})

@@ -21,6 +21,11 @@ type Percentiles struct {
 // usual is the message of the latency rows.
 var usual = Row{Frame: 1, Window: 1024, Payload: 512, Headers: 3}
 
+// messages are those of a row.
+func (r Row) messages() []core.Message {
+	return source.Options{Payload: r.Payload, Headers: r.Headers}.Messages()
+}
+
 // Latency measures a thousand messages a second for a time.
 func Latency(ctx context.Context, s *Subject, d time.Duration) (Percentiles, error) {
 	if s.Name == Socket {
@@ -28,7 +33,11 @@ func Latency(ctx context.Context, s *Subject, d time.Duration) (Percentiles, err
 	}
 	ages := make([]time.Duration, 0, 1+d/time.Millisecond)
 	o := source.Options{Frame: 1, Payload: usual.Payload, Headers: usual.Headers, Every: core.Duration(time.Millisecond)}
-	f, err := openFlow(ctx, s, o, usual, func(age time.Duration) { ages = append(ages, age) })
+	r, err := registration(o)
+	if err != nil {
+		return Percentiles{}, err
+	}
+	f, err := openFlow(ctx, s, r, usual, func(f *flow) { f.seen = func(age time.Duration) { ages = append(ages, age) } })
 	if err != nil {
 		return Percentiles{}, err
 	}

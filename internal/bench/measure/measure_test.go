@@ -5,6 +5,7 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,8 +20,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestSuite measures everything once, for a moment: it shows that the figures
 // are there, not that they are good.
 func TestSuite(t *testing.T) {
-	plugin := filepath.Join(t.TempDir(), "longshore-transport-bench")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, "github.com/longshore-go/longshore/internal/bench/longshore-transport-bench")
+	bin := t.TempDir()
+	plugin, folder := filepath.Join(bin, "longshore-transport-bench"), t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/longshore-go/longshore/internal/bench/longshore-transport-bench",
+		"github.com/longshore-go/longshore/plugins/file/longshore-transport-file")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build plugin: %v\n%s", err, out)
 	}
@@ -30,6 +33,7 @@ func TestSuite(t *testing.T) {
 	rep, err := Suite(t.Context(), Plan{
 		Plugin: plugin, Rows: []Row{Base, runs}, Subjects: subjects,
 		Handlings: Handlings(), Copies: 2000, Idle: 20,
+		Files:  FilePlan{Plugin: filepath.Join(bin, "longshore-transport-file"), Folder: folder, Bytes: 1 << 20, Time: 20 * time.Millisecond},
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 50 * time.Millisecond, Progress: func(int) {},
 	})
 	if err != nil {
@@ -58,11 +62,12 @@ func TestSuite(t *testing.T) {
 	if i := rep.Idle; i.Goroutines < 1 || i.Start <= 0 || i.Stop <= 0 {
 		t.Errorf("idle subscriptions measured %+v", i)
 	}
+	checkFiles(t, rep.Files, folder)
 	var text, raw bytes.Buffer
 	if err := rep.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions"} {
+	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -71,8 +76,27 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again Report
-	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || again.Idle == nil || len(again.Rows[0].Samples) != 5 {
+	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || again.Idle == nil || len(again.Files.Rows) == 0 || len(again.Rows[0].Samples) != 5 {
 		t.Errorf("JSON reads back as %+v, %v", again, err)
+	}
+}
+
+func checkFiles(t *testing.T, files *FileReport, folder string) {
+	t.Helper()
+	for _, row := range files.Rows {
+		for _, name := range []string{File, Alone, Hop} {
+			if m := row.Median[name]; m.Rate <= 0 {
+				t.Errorf("%v: %s measured %+v", row.Row, name, m)
+			}
+		}
+	}
+	for _, name := range []string{File, Alone} {
+		if ps := files.Latency[name]; len(ps) != 1 || ps[0].P50 <= 0 {
+			t.Errorf("latency of %s: %v", name, ps)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

@@ -25,6 +25,7 @@ type Report struct {
 	Latency map[string][]Percentiles `json:"latency,omitempty"`
 	Starts  []Start                  `json:"starts,omitempty"`
 
+	Files     *FileReport      `json:"files,omitempty"`
 	Handlings []HandlingReport `json:"handlings,omitempty"`
 	Waiting   *Waiting         `json:"waiting,omitempty"`
 	Idle      *Idle            `json:"idle,omitempty"`
@@ -98,6 +99,7 @@ func (r *Report) finish() {
 			row.Ratio[pair[0]+"/"+pair[1]] = ratio(row.Samples[pair[0]], row.Samples[pair[1]], func(s Sample) float64 { return s.Rate })
 		}
 	}
+	r.Files.finish()
 	finishHandlings(r.Handlings)
 }
 
@@ -149,6 +151,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "\nstart to serving\t%v\n", round(time.Duration(median(r.Starts, func(s Start) float64 { return float64(s.Serving) }))))
 		fmt.Fprintf(t, "resident while idle\t%.1f MiB\n", median(r.Starts, func(s Start) float64 { return float64(s.Resident) })/(1<<20))
 	}
+	r.Files.write(t)
 	writeHandlings(t, r.Handlings)
 	r.Waiting.write(t)
 	r.Idle.write(t)

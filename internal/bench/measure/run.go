@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/internal/bench/source"
+	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
 var errEmpty = errors.New("delivery without content")
@@ -51,7 +52,11 @@ const warmUp = 100 * time.Millisecond
 
 // Throughput measures one row for a time.
 func Throughput(ctx context.Context, s *Subject, row Row, d time.Duration) (Sample, error) {
-	f, err := openFlow(ctx, s, source.Options{Frame: row.Frame, Payload: row.Payload, Headers: row.Headers}, row, nil)
+	r, err := registration(source.Options{Frame: row.Frame, Payload: row.Payload, Headers: row.Headers})
+	if err != nil {
+		return Sample{}, err
+	}
+	f, err := openFlow(ctx, s, r, row, nil)
 	if err != nil {
 		return Sample{}, err
 	}
@@ -68,6 +73,8 @@ type flow struct {
 	seen    func(age time.Duration) // of each lone message; nil = not asked
 
 	messages atomic.Uint64
+	marks    []uint64      // numbers of messages, ascending,
+	reached  chan struct{} // that are told of; as many fit in
 	tasks    sync.WaitGroup
 	mu       sync.Mutex
 	first    uint64 // received and not settled: ids from first to next-1
@@ -79,7 +86,7 @@ type flow struct {
 	errs     [2]error // of the receiver and the settler
 }
 
-func openFlow(ctx context.Context, s *Subject, o source.Options, row Row, seen func(time.Duration)) (*flow, error) {
+func openFlow(ctx context.Context, s *Subject, r *transportpb.Registration, row Row, change func(*flow)) (*flow, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := s.open(ctx)
 	if err != nil {
@@ -87,10 +94,13 @@ func openFlow(ctx context.Context, s *Subject, o source.Options, row Row, seen f
 		return nil, err
 	}
 	f := &flow{
-		subject: s, stream: stream, cancel: cancel, row: row, seen: seen,
+		subject: s, stream: stream, cancel: cancel, row: row,
 		first: 1, next: 1, ready: make(chan struct{}, 1), stopping: make(chan struct{}),
 	}
-	if err := errors.Join(stream.start(o), stream.credit(uint64(row.Window), windowBytes)); err != nil {
+	if change != nil {
+		change(f)
+	}
+	if err := errors.Join(stream.start(r), stream.credit(uint64(row.Window), windowBytes)); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -128,7 +138,9 @@ func (f *flow) receive() error {
 		if f.seen != nil {
 			f.seen(age)
 		}
-		f.messages.Add(uint64(n))
+		for total := f.messages.Add(uint64(n)); len(f.marks) > 0 && total >= f.marks[0]; f.marks = f.marks[1:] {
+			f.reached <- struct{}{}
+		}
 		f.mu.Lock()
 		if first != f.next {
 			f.mu.Unlock()
@@ -157,7 +169,7 @@ func (f *flow) settle() error {
 		f.first = f.next
 		f.mu.Unlock()
 		if n > 0 {
-			if err := f.stream.ack(first, n, !f.row.Runs); err != nil {
+			if err := f.stream.settle(first, n, !f.row.Runs); err != nil {
 				return err
 			}
 			continue
@@ -197,26 +209,26 @@ func (f *flow) measure(ctx context.Context, d time.Duration) (Sample, error) {
 	if err := sleep(ctx, warmUp); err != nil {
 		return Sample{}, err
 	}
-	before, err := f.mark(ctx)
+	return f.subject.between(ctx, &f.messages, func() error { return sleep(ctx, d) })
+}
+
+// between measures what count counts while wait waits, and until there is
+// something of it.
+func (s *Subject) between(ctx context.Context, count *atomic.Uint64, wait func() error) (Sample, error) {
+	before, err := s.mark(ctx, count)
 	if err != nil {
 		return Sample{}, err
 	}
-	if err := sleep(ctx, d); err != nil {
+	if err := wait(); err != nil {
 		return Sample{}, err
 	}
-	after, err := f.mark(ctx)
-	if err != nil {
-		return Sample{}, err
+	for count.Load() == before.messages {
+		if err := sleep(ctx, lookEvery); err != nil {
+			return Sample{}, err
+		}
 	}
-	n := float64(after.messages - before.messages)
-	host, plugin := after.host.Since(before.host), after.plugin.Since(before.plugin)
-	return Sample{
-		Rate:       n / after.at.Sub(before.at).Seconds(),
-		HostCPU:    float64(host.CPU.Nanoseconds()) / 1e3 / n,
-		PluginCPU:  float64(plugin.CPU.Nanoseconds()) / 1e3 / n,
-		HostAllocs: float64(host.Allocs) / n,
-		PlugAllocs: float64(plugin.Allocs) / n,
-	}, nil
+	after, err := s.mark(ctx, count)
+	return after.since(before), err
 }
 
 // mark is the state of both processes at one time.
@@ -227,12 +239,26 @@ type mark struct {
 	plugin   source.Usage
 }
 
-func (f *flow) mark(ctx context.Context) (m mark, err error) {
-	if m.plugin, err = f.subject.used(ctx); err != nil {
+// since is what was measured between two marks.
+func (m mark) since(before mark) Sample {
+	n := float64(m.messages - before.messages)
+	host, plugin := m.host.Since(before.host), m.plugin.Since(before.plugin)
+	return Sample{
+		Rate:       n / m.at.Sub(before.at).Seconds(),
+		HostCPU:    float64(host.CPU.Nanoseconds()) / 1e3 / n,
+		PluginCPU:  float64(plugin.CPU.Nanoseconds()) / 1e3 / n,
+		HostAllocs: float64(host.Allocs) / n,
+		PlugAllocs: float64(plugin.Allocs) / n,
+	}
+}
+
+// mark takes the state with what count has counted so far.
+func (s *Subject) mark(ctx context.Context, count *atomic.Uint64) (m mark, err error) {
+	if m.plugin, err = s.used(ctx); err != nil {
 		return m, err
 	}
 	m.host, err = source.Used()
-	m.at, m.messages = time.Now(), f.messages.Load()
+	m.at, m.messages = time.Now(), count.Load()
 	return m, err
 }
 

@@ -115,6 +115,9 @@ func count(ctx context.Context, handled *atomic.Uint64, r *running, d time.Durat
 	if err := sleep(ctx, d); err != nil {
 		return Sample{}, err
 	}
+	if err := r.until(ctx, func() bool { return handled.Load() > first }); err != nil {
+		return Sample{}, err
+	}
 	n, took := float64(handled.Load()-first), time.Since(at)
 	after, err := source.Used()
 	return sample(n, took, after.Since(before)), err

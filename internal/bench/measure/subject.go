@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/bench/source"
 	"github.com/longshore-go/longshore/internal/link"
 	"github.com/longshore-go/longshore/internal/process"
@@ -39,6 +40,8 @@ type Subject struct {
 	link  link.Link        // nil of Socket
 	conn  *grpc.ClientConn // of Generated: its streams are opened by hand
 	path  string           // of Socket, and of the plugin of Service
+	pid   int              // of File: its plugin is not asked for its usage
+	reads reading          // of File
 	close func() error
 }
 
@@ -58,12 +61,21 @@ func (s *Subject) open(ctx context.Context) (consumer, error) {
 		return &generatedConsumer{stream: stream}, err
 	}
 	stream, err := s.link.Subscribe(ctx)
-	return &frameConsumer{stream: stream}, err
+	c := &frameConsumer{stream: stream, verdict: core.VerdictAck}
+	if s.reads.released {
+		c.verdict = core.VerdictRelease
+	}
+	c.stamped = s.reads.stamped
+	return c, err
 }
 
 // used returns what the source's process has used; in process there is none.
 func (s *Subject) used(ctx context.Context) (u source.Usage, err error) {
-	if s.Name == InProc {
+	switch s.Name {
+	case InProc:
+		return u, nil
+	case File:
+		u.CPU = cpuOf(s.pid)
 		return u, nil
 	}
 	r, err := s.link.Request(ctx, &transportpb.RequestRequest{Outgoing: &transportpb.Outgoing{Name: "usage"}})
@@ -77,8 +89,8 @@ func (s *Subject) used(ctx context.Context) (u source.Usage, err error) {
 func (s *Subject) Close() error { return s.close() }
 
 // connect configures and connects the endpoint behind the SDK.
-func connect(ctx context.Context, l link.Link) error {
-	c, err := l.Configure(ctx, &transportpb.ConfigureRequest{Endpoint: "bench", Generation: 1})
+func connect(ctx context.Context, l link.Link, settings []byte) error {
+	c, err := l.Configure(ctx, &transportpb.ConfigureRequest{Endpoint: "bench", Generation: 1, Settings: settings})
 	if err != nil {
 		return err
 	}
@@ -91,17 +103,22 @@ func connect(ctx context.Context, l link.Link) error {
 
 // StartHop starts the plugin as a host does.
 func StartHop(ctx context.Context, plugin string) (*Subject, *process.Process, error) {
-	p, err := process.Start(ctx, 1, process.Options{Name: "bench", Path: plugin, Endpoint: "bench"})
+	return startPlugin(ctx, Hop, "bench", plugin, nil)
+}
+
+// startPlugin starts the plugin of a transport with settings.
+func startPlugin(ctx context.Context, name, transport, plugin string, settings []byte) (*Subject, *process.Process, error) {
+	p, err := process.Start(ctx, 1, process.Options{Name: transport, Path: plugin, Endpoint: "bench"})
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Subject{Name: Hop, link: p.Link(), close: func() error {
+	s := &Subject{Name: name, link: p.Link(), close: func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 		defer cancel()
 		_, err := p.Link().Close(ctx, &transportpb.CloseRequest{})
 		return errors.Join(err, p.End(ctx))
 	}}
-	if err := connect(ctx, s.link); err != nil {
+	if err := connect(ctx, s.link, settings); err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	return s, p, nil
@@ -121,7 +138,7 @@ func StartInProc(ctx context.Context) (*Subject, error) {
 		defer cancel()
 		return g.End(ctx)
 	}}
-	if err := connect(ctx, s.link); err != nil {
+	if err := connect(ctx, s.link, nil); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

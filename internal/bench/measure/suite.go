@@ -52,6 +52,7 @@ type Plan struct {
 	Handlings []string
 	Copies    int // that wait, 0 = not measured
 	Idle      int // subscriptions, 0 = not measured
+	Files     FilePlan
 
 	Rounds   int             // interleaved: every row and subject once a round
 	Time     time.Duration   // of one measurement
@@ -63,13 +64,28 @@ type Plan struct {
 func Suite(ctx context.Context, p Plan) (*Report, error) {
 	rep := newReport(p)
 	subjects, err := open(ctx, p, rep)
+	var fs *files
+	if err == nil && p.Files.Plugin != "" {
+		if fs, err = openFiles(ctx, p); err == nil {
+			rep.Files = fs.report
+		}
+	}
 	if err == nil {
 		for round := range p.Rounds {
 			p.Progress(round + 1)
 			if err = measureRound(ctx, p, subjects, rep); err != nil {
 				break
 			}
+			if fs == nil {
+				continue
+			}
+			if err = fs.measure(ctx); err != nil {
+				break
+			}
 		}
+	}
+	if fs != nil {
+		err = errors.Join(err, fs.close())
 	}
 	for _, s := range subjects {
 		err = errors.Join(err, s.Close())

@@ -84,7 +84,7 @@ func generatedSubscribe(s grpc.ServerStream) error {
 }
 
 func generatedDeliver(s grpc.ServerStream, w *window, o Options) error {
-	messages := o.messages()
+	messages := o.Messages()
 	p := newPace(o)
 	defer p.stop()
 	for id := uint64(1); ; {

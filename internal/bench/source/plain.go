@@ -102,7 +102,7 @@ func (Plain) Subscribe(s link.ServerSubscribeStream) error {
 
 // deliver sends frames while there is credit.
 func deliver(s link.ServerSubscribeStream, w *window, o Options) error {
-	messages := o.messages()
+	messages := o.Messages()
 	p := newPace(o)
 	defer p.stop()
 	for id := uint64(1); ; {

@@ -40,8 +40,8 @@ type Order struct {
 // nearest cache.
 const distinct = 64
 
-// messages returns what takes turns under o.
-func (o Options) messages() []core.Message {
+// Messages returns what takes turns under o.
+func (o Options) Messages() []core.Message {
 	ms := make([]core.Message, distinct)
 	for i := range ms {
 		customer := 1234 + i%max(o.Keys, 1)
@@ -64,7 +64,7 @@ func (o Options) messages() []core.Message {
 // Payloads returns the payloads that take turns under o.
 func (o Options) Payloads() [][]byte {
 	var ps [][]byte
-	for _, m := range o.messages() {
+	for _, m := range o.Messages() {
 		ps = append(ps, m.Payload)
 	}
 	return ps

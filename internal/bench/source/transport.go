@@ -99,7 +99,7 @@ type subscription struct {
 func newSubscription(o Options) *subscription {
 	s := &subscription{options: o}
 	if !o.Idle { // of which there are thousands
-		s.messages = o.messages()
+		s.messages = o.Messages()
 	}
 	if o.Every > 0 {
 		s.pace = time.NewTicker(time.Duration(o.Every))
