@@ -48,6 +48,11 @@ func Extend(crc uint16, p []byte) uint16 {
 		crc = rest ^ t[15][p[0]^byte(crc>>8)] ^ t[14][p[1]^byte(crc)]
 		p = p[sliced:]
 	}
+	if len(p) >= sliced/2 {
+		rest := t[5][p[2]] ^ t[4][p[3]] ^ t[3][p[4]] ^ t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]]
+		crc = rest ^ t[7][p[0]^byte(crc>>8)] ^ t[6][p[1]^byte(crc)]
+		p = p[sliced/2:]
+	}
 	for _, b := range p {
 		crc = crc<<8 ^ t[0][byte(crc>>8)^b]
 	}
