@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -208,6 +209,9 @@ func (h *held) tell(ids []uint64) {
 
 // Settle keeps delayed requeues and passes on everything else, in order.
 func (h *held) Settle(ctx context.Context, vs []Verdict) []Result {
+	if !slices.ContainsFunc(vs, func(v Verdict) bool { return v.Kind == core.VerdictRequeue && v.Delay > 0 }) {
+		return h.settleNow(ctx, vs)
+	}
 	out := make([]Result, len(vs))
 	pass, at := h.sort(vs, out)
 	wake(h.change)
@@ -223,6 +227,22 @@ func (h *held) Settle(ctx context.Context, vs []Verdict) []Result {
 		out[i], rs = pop(rs)
 	}
 	return out
+}
+
+// settleNow passes on verdicts of which none is delayed.
+func (h *held) settleNow(ctx context.Context, vs []Verdict) []Result {
+	h.mu.Lock()
+	for i := range vs {
+		if len(h.scopes) > 0 && vs[i].Kind != core.VerdictExtend {
+			delete(h.scopes, vs[i].Handle)
+		}
+	}
+	h.mu.Unlock()
+	if !h.take(ctx) {
+		return failed(len(vs), faultOf("settle", ctx.Err()))
+	}
+	defer h.give()
+	return h.sub.Settle(ctx, vs)
 }
 
 // sort keeps the delayed requeues, with their results in out, and returns the

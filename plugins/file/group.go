@@ -26,7 +26,7 @@ type group struct {
 
 	// Of the goroutine that receives.
 	batcher batcher
-	records []reader.Record
+	records []reader.Record // read again
 	marks   []position.Mark
 	entries []*position.Entry
 	caught  bool        // told, and nothing handed out since

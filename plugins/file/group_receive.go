@@ -83,7 +83,8 @@ func (g *group) again(ctx context.Context, room pluginapi.Room) (b pluginapi.Bat
 		g.records = append(g.records, r)
 		g.entries = append(g.entries, g.tracker.Again())
 	}
-	b.Deliveries = g.deliveries()
+	b.Deliveries = g.deliveries(g.records)
+	clear(g.records)
 	return b, err
 }
 
@@ -116,11 +117,10 @@ func (g *group) more(ctx context.Context, room pluginapi.Room, b *pluginapi.Batc
 		return nil
 	}
 	got, err := g.next(ctx, room)
-	g.records = append(g.records[:0], got.Records...)
 	switch {
 	case len(got.Records) > 0:
 		g.deliver(got.Records)
-		b.Deliveries = g.deliveries()
+		b.Deliveries = g.deliveries(got.Records)
 	case !g.fresh:
 		g.tracker.Moved(position.Place(g.cursor.Place()))
 	}
@@ -186,19 +186,18 @@ func (g *group) deliver(records []reader.Record) {
 
 // deliveries makes deliveries of the records and entries, once the position says
 // that they are handed out.
-func (g *group) deliveries() []pluginapi.Delivery {
-	if len(g.records) == 0 {
+func (g *group) deliveries(records []reader.Record) []pluginapi.Delivery {
+	if len(records) == 0 {
 		return nil
 	}
 	g.saved(g.tracker.Save())
-	ds := g.batcher.deliveries(g.records)
+	ds := g.batcher.deliveries(records)
 	for i := range ds {
 		d := &ds[i]
 		d.Handle, d.Identity = g.entries[i], d.Position
 		d.Attempt = attempt(g.entries[i].Attempt, d.Message.Headers)
 	}
 	g.caught = false
-	clear(g.records)
 	return ds
 }
 

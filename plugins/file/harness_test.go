@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,7 +22,13 @@ import (
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv(groupChild); path != "" {
+		readUntilKilled(path)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // testLimit bounds a test on a busy machine, with the race detector on.
 const testLimit = 3 * time.Minute
