@@ -32,6 +32,7 @@ const scriptHeader = "x-script"
 type childConfig struct {
 	Endpoints     []childEndpoint
 	Subscriptions []childSubscription
+	Publish       *childPublish
 	Drain         time.Duration
 	Gates         string // folder of opened gates
 }
@@ -49,11 +50,13 @@ type childSubscription struct {
 	RetryTo    string // likewise
 	Forward    string // likewise
 	PanicDrops bool
+	Options    any
+	Bodies     bool // payloads are made by body; they are acked and told by their names
 }
 
 // event is what a child tells on descriptor 3.
 type event struct {
-	Kind         string // ready, run, end
+	Kind         string // ready, run, stored, end
 	Subscription string
 	Payload      string
 	Attempt      uint64
@@ -98,14 +101,25 @@ func childMain(text string) int {
 		if s.PanicDrops {
 			rules = append(rules, host.OnPanic(host.AsDrop))
 		}
-		host.Handle(byName[s.From].Subscription(s.Name), func(ctx context.Context, m *host.Message[[]byte]) error {
+		if s.Bodies {
+			host.Handle(byName[s.From].Subscription(s.Name, host.Options(s.Options)), func(_ context.Context, m *host.Message[[]byte]) error {
+				events.tell(event{Kind: "run", Subscription: s.Name, Payload: nameOf(m.Value), Attempt: m.Attempt()})
+				return nil
+			}, rules...)
+			continue
+		}
+		host.Handle(byName[s.From].Subscription(s.Name, host.Options(s.Options)), func(ctx context.Context, m *host.Message[[]byte]) error {
 			events.tell(event{Kind: "run", Subscription: s.Name, Payload: string(m.Value), Attempt: m.Attempt()})
 			return followed(ctx, c.Gates, m)
 		}, rules...)
 	}
+	publish := c.Publish.prepare(h, byName)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go events.tellWhen(ctx, h.Ready)
+	go func() {
+		events.tellWhen(ctx, h.Ready)
+		publish(ctx, events)
+	}()
 	err := host.RunUntilSignal(ctx, h)
 	last := event{Kind: "end"}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -30,6 +31,17 @@ func TestLayoutOfTheClientsFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			size := offsets[len(offsets)-1]
+			text, err := os.ReadFile(path)
+			if whole := Whole(text); err != nil || !slices.Equal(whole, offsets) {
+				t.Errorf("whole records at %v, by the layout at %v (%v)", whole, offsets, err)
+			}
+			for range 20 { // cut anywhere
+				cut := r.Int64N(size)
+				whole := Whole(text[:cut])
+				if n := len(whole); n > 0 && (whole[n-1] > cut || !slices.Equal(whole, offsets[:n]) && whole[n-1] != offsets[n-1]-offsets[n-1]%int64(interval)) {
+					t.Errorf("cut at %d: whole records at %v", cut, whole)
+				}
+			}
 			if info, err := os.Stat(path); err != nil || info.Size() != size {
 				t.Errorf("%d bytes by the layout, %v (%v)", size, info.Size(), err)
 			}
