@@ -18,9 +18,6 @@ import (
 	"github.com/longshore-go/longshore/plugins/file/internal/writer"
 )
 
-// lockPause is how long to wait for another endpoint that is creating the file.
-const lockPause = 5 * time.Millisecond
-
 // Connect opens the file. Where something is sure to be published it locks the
 // path at once; else a missing file is created under the lock and the path left
 // to whoever writes it.
@@ -61,7 +58,7 @@ const groupsSuffix = ".groups"
 
 // ensure sees to it that there is a file to read, which may be without records.
 func (e *endpoint) ensure(ctx context.Context, path string) error {
-	pause := time.NewTimer(lockPause)
+	pause := time.NewTicker(lockPause)
 	defer pause.Stop()
 	for {
 		there, err := e.there(path)
@@ -79,7 +76,6 @@ func (e *endpoint) ensure(ctx context.Context, path string) error {
 		}
 		select {
 		case <-pause.C: // it is there in a moment, or the path is free
-			pause.Reset(lockPause)
 		case <-ctx.Done():
 			return err
 		}

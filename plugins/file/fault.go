@@ -3,6 +3,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func faultOf(doing string, err error) *core.Fault {
 	}
 	f := &core.Fault{Code: core.FaultUnavailable, Message: doing + ": " + err.Error()}
 	if d := classify(f, err); d != (core.Diagnostic{}) {
-		f.Message, d.Message = doing, err.Error()
+		f.Message, d.Message = doing, cmp.Or(d.Message, err.Error())
 		f.Diagnostics = []core.Diagnostic{d}
 	}
 	return f
@@ -46,7 +47,7 @@ func classify(f *core.Fault, err error) core.Diagnostic {
 		return core.Diagnostic{Path: "path", Fix: "give the path of a stream file; nothing was written to this one"}
 	case is[*segment.LockedError](err):
 		f.Code = core.FaultConflict
-		return core.Diagnostic{Path: "path", Fix: "let one endpoint write the path, or give each its own"}
+		return locked(err)
 	case is[*writer.LimitError](err):
 		f.Code = core.FaultExhausted
 		return core.Diagnostic{Path: "max_bytes", Fix: "raise it, set rotate, or go on in another file"}
@@ -79,6 +80,20 @@ func classify(f *core.Fault, err error) core.Diagnostic {
 		f.Code = core.FaultClosed
 	}
 	return core.Diagnostic{}
+}
+
+// locked says who has the path.
+func locked(err error) core.Diagnostic {
+	e, _ := errors.AsType[*segment.LockedError](err)
+	holder := cmp.Or(e.Owner, "somebody else")
+	if e.PID != 0 {
+		holder += " in process " + strconv.Itoa(e.PID)
+	}
+	return core.Diagnostic{
+		Path:    "path",
+		Message: holder + " has the lock of " + e.Path + ", and one at a time has it",
+		Fix:     "let one endpoint write the path, or give each its own",
+	}
 }
 
 // is reports whether err is or wraps a T.

@@ -9,11 +9,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 	"github.com/longshore-go/longshore/plugins/file/internal/writer"
 	"github.com/longshore-go/longshore/plugins/file/settings"
-	"github.com/longshore-go/longshore/plugins/internal/envelope"
 )
 
 // output is the writing side of a connection. Its writer is opened at Connect or
@@ -80,7 +78,7 @@ func (o *output) open(ctx context.Context) error {
 	if o.writer != nil {
 		return nil
 	}
-	w, err := writer.Open(ctx, o.path, o.options)
+	w, err := openNamed(ctx, o.path, o.options)
 	if errors.Is(err, fs.ErrNotExist) && o.options.Existing {
 		return missing(o.path)
 	}
@@ -91,97 +89,29 @@ func (o *output) open(ctx context.Context) error {
 	return nil
 }
 
-// publish appends messages in order.
-func (o *output) publish(ctx context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
-	if err := o.take(ctx); err != nil {
-		refuseAll(len(msgs), faultOf("publish", err), done)
-		return
-	}
-	defer o.give()
-	if err := o.open(ctx); err != nil {
-		refuseAll(len(msgs), faultOf("publish", err), done)
-		return
-	}
-	o.entries = o.entries[:0]
-	var at []int // of the entries among the messages, where some were refused
-	for i := range msgs {
-		if f := refuses(&msgs[i]); f != nil {
-			if at == nil {
-				at = make([]int, 0, len(msgs))
-				for k := range i {
-					at = append(at, k)
-				}
-			}
-			done(i, pluginapi.Refused(f))
-			continue
-		}
-		if at != nil {
-			at = append(at, i)
-		}
-		o.entries = append(o.entries, entryOf(&msgs[i]))
-	}
-	o.writer.Append(o.entries, func(k int, sequence uint64, err error) {
-		if at != nil {
-			k = at[k]
-		}
-		done(k, receiptOf(sequence, err))
-	})
-	clear(o.entries)
-}
+// A path that was locked just now is looked at again, every lockPause and at most
+// lockLooks times, until it says who has it.
+const (
+	lockPause = 5 * time.Millisecond
+	lockLooks = 40
+)
 
-func refuseAll(n int, f *core.Fault, done func(int, pluginapi.Receipt)) {
-	for i := range n {
-		done(i, pluginapi.Refused(f))
-	}
-}
-
-// refuses says why a message cannot be written.
-func refuses(m *pluginapi.Outgoing) *core.Fault {
-	name := m.Message.Name
-	if message, fix := badKey(name); message != "" {
-		return keyFault("publish", message, fix)
-	}
-	switch n := messageBytes(&m.Message); {
-	case m.DeliverAfter > 0:
-		return refusal(core.FaultUnsupported, "publish under %s: a stream file delivers nothing later", name)
-	case len(m.Message.Headers) > MaxPublishHeaders:
-		return refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", name, len(m.Message.Headers), MaxPublishHeaders)
-	case n > MaxPublish:
-		return refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d", name, n, MaxPublish)
-	}
-	return nil
-}
-
-// entryOf is a message as it is written. What an application publishes leaves
-// the number behind that this transport put onto the delivery: the reader
-// numbers it anew, and a message without headers of its own stays a plain
-// record. Copies and dead letters keep it, as in the reference.
-func entryOf(m *pluginapi.Outgoing) writer.Entry {
-	e := writer.Entry{Key: m.Message.Name, Headers: m.Message.Headers, Payload: m.Message.Payload}
-	if m.Purpose == pluginapi.PurposeApplication {
-		e.Headers = envelope.WithoutSequence(e.Headers)
-	}
-	return e
-}
-
-// receiptOf says what became of a message.
-func receiptOf(sequence uint64, err error) pluginapi.Receipt {
-	if err != nil {
-		f := faultOf("publish", err)
-		if e, ok := errors.AsType[*writer.SyncError](err); ok && e.Unknown {
-			return pluginapi.Unknown(f)
+// openNamed opens a writer. Where the path is locked the error says by whom, if
+// that can be known.
+func openNamed(ctx context.Context, path string, options writer.Options) (*writer.Writer, error) {
+	pause := time.NewTicker(lockPause)
+	defer pause.Stop()
+	for look := 0; ; look++ {
+		w, err := writer.Open(ctx, path, options)
+		if held, locked := errors.AsType[*segment.LockedError](err); !locked || held.Owner != "" || look == lockLooks {
+			return w, err
 		}
-		if e, ok := errors.AsType[*writer.BrokenError](err); ok && e.Unknown {
-			return pluginapi.Unknown(f)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return nil, err
 		}
-		if e, ok := errors.AsType[*writer.WriteError](err); ok {
-			f.Transient = e.Transient
-		}
-		return pluginapi.Refused(f)
 	}
-	r := pluginapi.Confirmed()
-	r.Position = []byte(settings.Sequence(sequence).String())
-	return r
 }
 
 // close writes what was accepted, syncs, writes the end mark where that is
