@@ -19,6 +19,10 @@ func TestConformance(t *testing.T) {
 			Settings: settings.Settings{Path: path, Fsync: settings.FsyncEach},
 			Options:  settings.Subscription{Start: settings.Beginning()}, // some cases publish before they read
 		},
+		"with a group": {
+			Settings: settings.Settings{Path: path},
+			Options:  settings.Subscription{Group: "conform"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Path = pluginPath(t)
