@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/plugins/file/settings"
+)
+
+// growth is what a run has read and what the file holds after it, by attempts.
+type growth struct {
+	Runs [4]int // handler runs at attempt 1, 2, 3, and beyond
+	Held [3]int // originals, first copies, second copies
+	Dead int    // dead letters
+}
+
+// F-07: what fails adds one record for each record that is read, never beyond the
+// cap, and nothing for dead letters. docs/file.md has these numbers.
+func TestF07ReplayAgain(t *testing.T) {
+	const n = 10
+	for _, tt := range []struct {
+		name string
+		sub  settings.Subscription
+		want []growth // after each run
+	}{
+		{"replay", settings.Subscription{Replay: true}, []growth{
+			{Runs: [4]int{n}, Held: [3]int{n, n}},
+			{Runs: [4]int{n, n}, Held: [3]int{n, 2 * n, n}},
+			{Runs: [4]int{n, 2 * n, n}, Held: [3]int{n, 3 * n, 3 * n}, Dead: n},
+		}},
+		{"group", settings.Subscription{Replay: true, Group: "g"}, []growth{
+			{Runs: [4]int{n, n, n}, Held: [3]int{n}, Dead: n},
+			{Held: [3]int{n}, Dead: n},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var records []string
+			for i := range n {
+				records = append(records, fmt.Sprintf("k %d", i+1))
+			}
+			path := written(t, records...)
+			for run, want := range tt.want {
+				var got growth
+				s := newService(t, settings.Settings{Path: path, ExistingOnly: true})
+				s.handle(s.read("k", tt.sub), always(host.Retry(errors.New("no"))),
+					host.MaxAttempts(3), host.DeadLetterTo(s.in.To("dlq")))
+				s.launch()
+				if err := s.wait(); err != nil {
+					t.Fatalf("run %d ended with %v\n%s", run+1, err, s.log)
+				}
+				for len(s.runs) > 0 {
+					var attempt int
+					if _, err := fmt.Sscanf(<-s.runs, "k %d", &attempt); err != nil {
+						t.Fatal(err)
+					}
+					got.Runs[min(attempt, 4)-1]++
+				}
+				for _, r := range contents(t, path) {
+					switch _, count, copied := strings.Cut(r, "x-ruststream-retry-count="); {
+					case strings.HasPrefix(r, "dlq "):
+						got.Dead++
+					case !copied:
+						got.Held[0]++
+					case strings.HasPrefix(count, "1"):
+						got.Held[1]++
+					default:
+						got.Held[2]++
+					}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("run %d (-want +got):\n%s", run+1, diff)
+				}
+			}
+		})
+	}
+}
