@@ -3,6 +3,7 @@
 package writer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,9 @@ import (
 
 // nextSuffix is what the name of a file in the making has behind the path.
 const nextSuffix = ".next"
+
+// magic is how a stream file begins, whatever its name.
+var magic = format.Header{}.Append(nil)[:3]
 
 // beginning is what a new file holds: header and priming record.
 func beginning(h format.Header, primed uint64, at int64) []byte {
@@ -63,9 +67,9 @@ func (w *Writer) fill(h format.Header) error {
 	return nil
 }
 
-// writeNew writes a file anew, or leaves none.
+// writeNew writes a file that is not there yet, whole or not at all.
 func writeNew(path string, b []byte, mode fs.FileMode, sync bool) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, mode)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -137,7 +141,17 @@ func (w *Writer) mend() error {
 	return w.changeNames(list[len(list)-1].Number)
 }
 
+// dropNext removes a file in the making, but nothing that a writer of this path
+// cannot have left there.
 func (w *Writer) dropNext() error {
+	b, err := readSome(w.path+nextSuffix, int(startLen)+1)
+	if err != nil {
+		return err
+	}
+	header := len(bytes.TrimRight(b, "\x00")) == 0 || bytes.HasPrefix(b, magic[:min(len(b), len(magic))])
+	if !header || len(b) > int(startLen) {
+		return &InTheWayError{Path: w.path + nextSuffix}
+	}
 	w.o.Logger.Info("a file that was in the making is removed", "path", w.path+nextSuffix)
 	return os.Remove(w.path + nextSuffix)
 }

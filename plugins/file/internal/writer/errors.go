@@ -133,3 +133,12 @@ func (e *DamagedError) Error() string {
 
 // Unwrap returns the damage.
 func (e *DamagedError) Unwrap() error { return e.Err }
+
+// InTheWayError says that a file which this writer did not make has the name of
+// one that it must make.
+type InTheWayError struct{ Path string }
+
+// Error names the file.
+func (e *InTheWayError) Error() string {
+	return fmt.Sprintf("%s is not this writer's, and it needs the name: move it away", e.Path)
+}

@@ -175,5 +175,5 @@ func (w *Writer) writeSide(s *side, f *segment.File) (int, error) {
 		return 0, err
 	}
 	b := s.encode()
-	return len(b), replace(w.path+sideSuffix, b)
+	return len(b), replaceSide(w.path+sideSuffix, b, w.o.Sync != SyncNone)
 }

@@ -215,7 +215,7 @@ func TestRotationsCutShortAreMended(t *testing.T) {
 		}, 1},
 		{"part of the side file", func(w *Writer) error {
 			f, _, err := w.makeNext(time.Now())
-			return errors.Join(err, f.Close(), os.WriteFile(w.path+sideSuffix+nextSuffix, []byte("long"), 0o600))
+			return errors.Join(err, f.Close(), os.WriteFile(w.path+sideSuffix+nextSuffix, []byte(sideMagic+"part"), 0o600))
 		}, 1},
 		{"the side file", func(w *Writer) error {
 			f, s, err := w.makeNext(time.Now())
@@ -308,6 +308,42 @@ func TestAFailedRotationIsTakenBack(t *testing.T) {
 	if got := messages(all(t, path)); len(got) != 2 {
 		t.Errorf("got %d records", len(got))
 	}
+}
+
+// Files that happen to have the names of this writer's stay as they are.
+func TestNobodyElsesFilesAreTouched(t *testing.T) {
+	path := filepath.Join(folder(t), "orders.ss")
+	w := open(t, path, Options{RotateBytes: 500})
+	put(t, w, plain("a", "1")...)
+	closed(t, w)
+	before := contents(t, path)
+	for _, text := range []string{"hello", string(before) + "more", strings.Repeat("\x00", 200), strings.Repeat("Ss\x01", 100)} {
+		writeFile(t, path+nextSuffix, []byte(text))
+		_, err := Open(t.Context(), path, Options{})
+		var inTheWay *InTheWayError
+		if !errors.As(err, &inTheWay) || inTheWay.Path != path+nextSuffix {
+			t.Errorf("%.20q: got %v", text, err)
+		}
+		same(t, contents(t, path+nextSuffix), []byte(text))
+	}
+	for _, part := range []string{"", "S", "Ss\x01", "\x00\x00\x00\x00", string(before[:startLen])} { // these may be this writer's
+		writeFile(t, path+nextSuffix, []byte(part))
+		closed(t, open(t, path, Options{}))
+	}
+	same(t, contents(t, path), before)
+	writeFile(t, path+sideSuffix, []byte("hello"))
+	w = open(t, path, Options{RotateBytes: 500})
+	body := strings.Repeat("x", 400)
+	var inTheWay *InTheWayError
+	if err := refused(t, w, plain("a", body)...); !errors.As(err, &inTheWay) || inTheWay.Path != path+sideSuffix {
+		t.Errorf("got %v", err)
+	}
+	same(t, contents(t, path+sideSuffix), []byte("hello"))
+	if err := os.Remove(path + sideSuffix); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w, plain("a", body)...)
+	closed(t, w)
 }
 
 func TestTheActiveFileMayBeMissing(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
@@ -147,12 +148,35 @@ func readSide(path string) (*side, error) {
 	return parseSide(b)
 }
 
-// replace puts bytes in the place of a file, whole.
-func replace(path string, b []byte) error {
-	if err := writeNew(path+nextSuffix, b, 0o644, false); err != nil {
+// replaceSide puts a side file in its place, whole. A file that is none is not
+// replaced; zeros are what the end of a machine may leave of one.
+func replaceSide(path string, b []byte, sync bool) error {
+	for _, p := range []string{path, path + nextSuffix} {
+		there, err := readSome(p, len(sideMagic))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !bytes.HasPrefix([]byte(sideMagic), bytes.TrimRight(there, "\x00")) {
+			return &InTheWayError{Path: p}
+		}
+	}
+	if err := removed(path + nextSuffix); err != nil {
+		return err
+	}
+	if err := writeNew(path+nextSuffix, b, 0o644, sync); err != nil {
 		return err
 	}
 	return os.Rename(path+nextSuffix, path)
+}
+
+// readSome reads the first bytes of a file, n at most.
+func readSome(path string, n int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, int64(n)))
+	return b, errors.Join(err, f.Close())
 }
 
 // digest is that of the bytes before an offset of a file.
