@@ -54,6 +54,9 @@ func classify(f *core.Fault, err error) core.Diagnostic {
 	case is[*writer.ForeignError](err):
 		f.Code = core.FaultConflict
 		return core.Diagnostic{Path: "path", Fix: "stop what else writes the file, and start again"}
+	case is[*writer.InTheWayError](err):
+		f.Code = core.FaultConflict
+		return core.Diagnostic{Path: "path", Fix: "move that file away"}
 	case is[*writer.TornError](err):
 		f.Code = core.FaultInvalid
 		return core.Diagnostic{Path: "torn_tail", Fix: "set it to cut, or repair the file"}
