@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
@@ -92,21 +93,32 @@ func (c *Cursor) pause(ctx context.Context, gen uint64, until time.Time) error {
 	return err
 }
 
-// tell adds the problem of what stands at the end of a file, once.
+// tell adds the problem of what stands at the end of a file, once. What a
+// writer leaves there and writes over again is none for those who wait.
 func (c *Cursor) tell(f *found, b *Batch) error {
 	if c.told == c.off || f.problem == nil {
 		return nil
 	}
+	damage, err := index.Torn(c.src.file, f.size, c.src.header, c.off)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil // cut off since
+	}
+	if err != nil {
+		return fmt.Errorf("look at the end of %s: %w", c.src.file.Path, err)
+	}
+	last := c.replay || f.final
+	if damage == nil && !last {
+		return nil
+	}
 	p := *f.problem
-	if c.replay || f.final {
+	switch {
+	case damage == nil:
+		p.Kind = TornTail
+	case f.standing == partial:
+		p.Kind, p.Reason = Damage, damage.Reason
+	}
+	if last {
 		p.Skipped = f.size - p.Offset
-		damage, err := index.Torn(c.src.file, f.size, c.src.header, c.off)
-		if err != nil {
-			return fmt.Errorf("look at the end of %s: %w", c.src.file.Path, err)
-		}
-		if damage != nil && f.standing == partial {
-			p.Kind, p.Reason = Damage, damage.Reason
-		}
 	}
 	c.told = c.off
 	b.Problems = append(b.Problems, &p)

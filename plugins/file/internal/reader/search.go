@@ -67,7 +67,12 @@ func (h *search) visit(s *source, look look) (bool, error) {
 	if change != nil {
 		return false, &Problem{Kind: change.kind, Path: s.file.Path, Reason: change.reason}
 	}
-	found, enough, err := look(s, size)
+	var found index.Found
+	var enough bool
+	err = s.steady(size, func(size int64) error {
+		found, enough, err = look(s, size)
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("search %s: %w", s.file.Path, err)
 	}

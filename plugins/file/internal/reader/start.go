@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
@@ -135,11 +136,30 @@ func (r *Reader) known(s *source) (int64, error) {
 	if near := size - m.off; m.standing != something && m.standing != changed && 0 <= near && near <= int64(s.header.Interval) {
 		return m.off, nil
 	}
-	t, err := index.FindTail(s.file, size, s.header)
+	var t *index.Tail
+	err = s.steady(size, func(size int64) error {
+		t, err = index.FindTail(s.file, size, s.header)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("find the end of %s: %w", s.file.Path, err)
 	}
 	return t.End, nil
+}
+
+// steady calls look with the size of a file, again if that has become less
+// meanwhile: a writer that starts cuts off what the one before it left.
+func (s *source) steady(size int64, look func(size int64) error) error {
+	err := look(size)
+	for errors.Is(err, io.ErrUnexpectedEOF) {
+		now, change, examined := s.examine()
+		if examined != nil || change != nil || now >= size {
+			return err
+		}
+		size = now
+		err = look(size)
+	}
+	return err
 }
 
 // behind begins behind what stands in a source now, going there from a
