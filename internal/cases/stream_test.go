@@ -16,10 +16,6 @@ import (
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 )
 
-// primeKey is of the record that a longshore file begins with, which is no
-// message.
-const primeKey = "ruststream-internal"
-
 func filePlugin(t *testing.T) string {
 	t.Helper()
 	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/file/longshore-transport-file")
