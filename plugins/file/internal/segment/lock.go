@@ -57,6 +57,9 @@ func AcquireLock(path, owner string) (*Lock, error) {
 	}
 	for {
 		l, err := acquire(real, owner)
+		if _, held := errors.AsType[*LockedError](err); held {
+			return nil, err // it names the path itself
+		}
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
