@@ -150,3 +150,68 @@ func TestGroupIsHeld(t *testing.T) {
 	b.closeSub(s)
 	other.wants(other.subscribe("orders", billing), "1 1")
 }
+
+// Positions hold over rotations. What was not settled and is removed with its
+// file is told of; a position whose own file is removed refuses the start.
+func TestGroupOverRotations(t *testing.T) {
+	path := newPath(t)
+	set := settings.Settings{Path: path}
+	set.Rotate.Bytes = 2048
+	b := open(t, set, writes("orders"))
+	payload := strings.Repeat("x", 400)
+	for range 40 {
+		b.put("orders", payload)
+	}
+	s := b.subscribe("orders", billing)
+	ds, rs := b.take(s, 30)
+	if len(rs) > 0 {
+		t.Fatalf("reports %v", rs)
+	}
+	b.settle(s, core.VerdictAck, ds[1:28]...)
+	b.closeSub(s)
+	s = b.subscribe("orders", billing)
+	ds, _ = b.take(s, 13)
+	for i, want := range []string{"1", "29", "30", "31"} {
+		if got := string(ds[i].Message.Headers[0].Value); got != want {
+			t.Errorf("delivery %d is record %s, want %s", i, got, want)
+		}
+	}
+	b.settle(s, core.VerdictAck, ds[2:]...)
+	b.closeSub(s)
+
+	old, err := filepath.Glob(filepath.Join(filepath.Dir(path), "orders.0*.ss"))
+	if err != nil || len(old) < 8 {
+		t.Fatalf("rotated files %q, %v", old, err)
+	}
+	if err := os.Remove(old[0]); err != nil {
+		t.Fatal(err)
+	}
+	s = b.subscribe("orders", billing)
+	ds, rs = b.take(s, 1)
+	if got := string(ds[0].Message.Headers[0].Value); got != "29" || ds[0].Attempt != 3 || len(rs) != 1 || rs[0].Fault.Code != core.FaultNotFound {
+		t.Errorf("record %s, attempt %d, reports %+v", got, ds[0].Attempt, rs)
+	}
+	b.closeSub(s)
+	s = b.subscribe("orders", billing)
+	if ds, rs = b.take(s, 1); len(rs) > 0 || ds[0].Attempt != 4 {
+		t.Errorf("the next time: attempt %d, reports %+v", ds[0].Attempt, rs)
+	}
+	b.closeSub(s)
+	b.end()
+
+	// Until the reader comes again the file that it stands in is rotated away.
+	b = open(t, set, writes("orders"))
+	for range 10 {
+		b.put("orders", payload)
+	}
+	b.end()
+	if old, err = filepath.Glob(filepath.Join(filepath.Dir(path), "orders.0*.ss")); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range old {
+		if err := os.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, settings.Settings{Path: path}, pluginapi.Usage{}).refusesGroup(core.FaultConflict, "no file created at", "remove")
+}
