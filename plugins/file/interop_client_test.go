@@ -228,3 +228,39 @@ func TestClientFollowsOurWriter(t *testing.T) {
 	}
 	holds(t, got, entries)
 }
+
+// Longshore's live reader follows the client's writer, which comes back behind its
+// end mark.
+func TestOurReaderFollowsTheClient(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "orders.ss")
+	entries := plain(scattered(11, 80, 3, 3000))
+	interop.Write(t, path, interop.WriteOptions{Interval: 2048}, primer)
+	r, err := reader.New(path, reader.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.Cursor(reader.Pattern("*"), reader.Start{Kind: reader.End}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []interop.Record
+	for i := range 4 {
+		interop.Write(t, path, interop.WriteOptions{EndMark: true}, asRecords(entries[20*i:20*i+20])...)
+		for ended := false; !ended; {
+			b, err := c.Next(t.Context(), 0, 0)
+			if err != nil || len(b.Problems) > 0 {
+				t.Fatalf("problems %v, %v", b.Problems, err)
+			}
+			for _, r := range b.Records {
+				got = append(got, interop.Record{Key: r.Key, Sequence: r.Sequence, Time: r.Time, Payload: r.Payload})
+			}
+			ended = b.Ended
+		}
+		holds(t, got, entries[:20*i+20])
+	}
+	c.Close()
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

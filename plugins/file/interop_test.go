@@ -308,6 +308,35 @@ func TestAppendAfterATornTail_F_02(t *testing.T) {
 	}
 }
 
+// F-02: cut anywhere. Each run takes other offsets.
+func TestAppendAfterAnyTornTail_F_02(t *testing.T) {
+	t.Parallel()
+	const step = 31
+	var entries []writer.Entry
+	for i := range 12 {
+		entries = append(entries, writer.Entry{Key: fmt.Sprint("key.", i%3), Payload: random(uint64(i), 37*i)})
+	}
+	for _, endMark := range []bool{false, true} {
+		dir := t.TempDir()
+		made := filepath.Join(dir, "made.ss")
+		ours(t, made, writer.Options{Interval: 1024, EndMark: endMark}, entries...)
+		text := content(t, made)
+		for cut := 129 + rand.IntN(step); cut <= len(text); cut += step {
+			path := filepath.Join(dir, fmt.Sprint(cut, ".ss"))
+			if err := os.WriteFile(path, text[:cut], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			whole := min(max(len(interop.Whole(text[:cut]))-2, 0), len(entries)) // without primer and mark
+			more := []writer.Entry{{Key: "key.1", Payload: random(99, cut%50)}, {Key: "new"}}
+			ours(t, path, writer.Options{}, more...)
+			holds(t, everything(t, path, "eof"), append(entries[:whole:whole], more...))
+			if t.Failed() {
+				t.Fatalf("of %d bytes %d were left", len(text), cut)
+			}
+		}
+	}
+}
+
 // F-02: without a whole header there is nothing to append to.
 func TestTornHeader_F_02(t *testing.T) {
 	t.Parallel()
