@@ -94,7 +94,11 @@ func decode(dst, text []byte) bool {
 	}
 	t := toBits()
 	last := text[len(text)-4:]
-	dst, text, seen := decodeWords(t, dst, text[:len(text)-4])
+	dst, text, ok := decodeLong(dst, text[:len(text)-4])
+	if !ok {
+		return false
+	}
+	dst, text, seen := decodeWords(t, dst, text)
 	if len(text) >= 4 {
 		a, b := uint32(t[binary.LittleEndian.Uint16(text)]), uint32(t[binary.LittleEndian.Uint16(text[2:])])
 		seen |= a | b

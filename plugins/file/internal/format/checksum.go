@@ -8,7 +8,7 @@ const (
 	NoChecksum = 0xffff
 
 	polynomial = 0xc867
-	// sliced is how many bytes one step of Extend takes.
+	// sliced is how many bytes one step of extend takes.
 	sliced = 16
 )
 
@@ -39,6 +39,12 @@ func Checksum(p []byte) uint16 { return Extend(NoChecksum, p) }
 
 // Extend is the checksum of what crc is the checksum of and p behind it.
 func Extend(crc uint16, p []byte) uint16 {
+	crc, p = extendLong(crc, p)
+	return extend(crc, p)
+}
+
+// extend is Extend by look-ups.
+func extend(crc uint16, p []byte) uint16 {
 	t := tables
 	for len(p) >= sliced {
 		// Only the first two bytes depend on the step before: they come last, so that

@@ -25,15 +25,32 @@ func bitwise(crc uint16, p []byte) uint16 {
 func TestChecksumIsTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		crc := rapid.Uint16().Draw(t, "crc")
-		p := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "p")
+		p := rapid.SliceOfN(rapid.Byte(), 0, 500).Draw(t, "p")
 		if got, want := Extend(crc, p), bitwise(crc, p); got != want {
 			t.Errorf("got %04x, want %04x", got, want)
+		}
+		if got := extend(crc, p); got != bitwise(crc, p) {
+			t.Errorf("by look-ups: got %04x, want %04x", got, bitwise(crc, p))
 		}
 		cut := rapid.IntRange(0, len(p)).Draw(t, "cut")
 		if got, want := Extend(Extend(crc, p[:cut]), p[cut:]), Extend(crc, p); got != want {
 			t.Errorf("in two parts: got %04x, want %04x", got, want)
 		}
 	})
+}
+
+// Every length around the steps, from every alignment.
+func TestChecksumLengths(t *testing.T) {
+	p := make([]byte, 700)
+	for i := range p {
+		p[i] = byte(i*i*31 + i>>3)
+	}
+	for n := range 600 {
+		at := n % 17
+		if got, want := Extend(uint16(n*257), p[at:at+n]), bitwise(uint16(n*257), p[at:at+n]); got != want {
+			t.Fatalf("%d bytes: got %04x, want %04x", n, got, want)
+		}
+	}
 }
 
 func BenchmarkChecksum(b *testing.B) {
