@@ -4,6 +4,7 @@ package file
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -27,40 +28,46 @@ func (b *batcher) deliveries(records []reader.Record) []pluginapi.Delivery {
 	}
 	b.decoder.Expect(len(records), size)
 	positions := make([]byte, 0, len(records)*positionLen)
-	clear(b.out)
-	b.out = b.out[:0]
+	if last := len(b.out); last > len(records) {
+		clear(b.out[len(records):]) // what stands before is written over
+	}
+	b.out = slices.Grow(b.out[:0], len(records))[:len(records)]
 	for i := range records {
-		r := &records[i]
+		r, d := &records[i], &b.out[i]
 		from := len(positions)
 		positions = appendPosition(positions, r)
-		d := pluginapi.Delivery{Position: positions[from:len(positions):len(positions)], PublishedAt: time.UnixMilli(r.Time)}
-		d.Message, d.Undecodable = b.message(r)
-		b.out = append(b.out, d)
+		d.Handle, d.Attempt = nil, 0
+		d.Position, d.PublishedAt = positions[from:len(positions):len(positions)], time.UnixMilli(r.Time)
+		d.Undecodable = b.message(r, &d.Message)
 	}
 	return b.out
 }
 
 // message takes a record apart. One that is over a limit is a message without
 // payload, and why.
-func (b *batcher) message(r *reader.Record) (core.Message, *core.Fault) {
-	headers, payload, err := b.decoder.Numbered(r.Payload, r.Sequence)
-	m := core.Message{Name: r.Key, Headers: headers, Payload: payload}
+func (b *batcher) message(r *reader.Record, m *core.Message) *core.Fault {
+	m.Name = r.Key
+	var err error
+	m.Headers, m.Payload, err = b.decoder.Numbered(r.Payload, r.Sequence)
 	switch {
 	case err != nil:
-		return b.withoutPayload(r), tooLarge(r, "%v", err)
+		b.withoutPayload(r, m)
+		return tooLarge(r, "%v", err)
 	case len(r.Payload) <= MaxPublish:
-		return m, nil // taken apart it has no more bytes than its record and its number
+		return nil // taken apart it has no more bytes than its record and its number
 	}
-	if n := messageBytes(&m); n > MaxMessage {
-		return b.withoutPayload(r), tooLarge(r, "payload and headers of %d bytes, the limit is %d", n, MaxMessage)
+	if n := messageBytes(m); n > MaxMessage {
+		b.withoutPayload(r, m)
+		return tooLarge(r, "payload and headers of %d bytes, the limit is %d", n, MaxMessage)
 	}
-	return m, nil
+	return nil
 }
 
-// withoutPayload is all that can be delivered of a record that is over a limit.
-func (b *batcher) withoutPayload(r *reader.Record) core.Message {
-	headers, _, _ := b.decoder.Numbered(nil, r.Sequence) // nothing is within the limits
-	return core.Message{Name: r.Key, Headers: headers}
+// withoutPayload leaves all that can be delivered of a record that is over a
+// limit.
+func (b *batcher) withoutPayload(r *reader.Record, m *core.Message) {
+	m.Headers, _, _ = b.decoder.Numbered(nil, r.Sequence) // nothing is within the limits
+	m.Payload = nil
 }
 
 // tooLarge is why a record cannot be delivered whole.

@@ -55,6 +55,7 @@ func FileRows() []FileRow {
 		{Kind: Replay, Payload: Base.Payload, Headers: Base.Headers},
 		{Kind: Replay, Payload: Base.Payload},
 		{Kind: Replay, Payload: large},
+		{Kind: Replay, Payload: Base.Payload, Headers: Base.Headers, Group: true},
 		{Kind: Tail, Payload: Base.Payload, Headers: Base.Headers},
 	}
 	for _, fsync := range []string{"none", "interval", "each"} {
