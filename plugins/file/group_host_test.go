@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/file/internal/position"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
 
@@ -77,16 +78,16 @@ func TestGroupWhosePluginIsKilled(t *testing.T) {
 		return nil
 	})
 	s.launch()
-	<-hold // in order: those before are done
-	for range 9 {
-		s.settlement()
+	<-hold // in order: the acks of those before are on their way
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for unsettled(t, path) > records-9 {
+		<-look.C
 	}
 	first := holder(t, path)
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
 	for holder(t, path) == first {
 		<-look.C
 	}
@@ -132,6 +133,29 @@ func TestGroupOfTwoServices(t *testing.T) {
 	}
 	b.wants(held, "1 1")
 	b.closeSub(held)
+}
+
+// unsettled is how many records a copy of the group's position says are not
+// settled.
+func unsettled(t *testing.T, path string) int {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(path+".groups", "billing", "orders.pos"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(groups, "billing"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(groups, "billing", "orders.pos"), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := position.Open(groups, "billing", "orders", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	return p.Unsettled()
 }
 
 // holder is the process that has the group's position.

@@ -136,6 +136,6 @@ func groupFault(doing string, err error) *core.Fault {
 	default:
 		return faultOf(doing, err)
 	}
-	f.Diagnostics = []core.Diagnostic{{Path: "group", Message: err.Error(), Fix: fix}}
+	f.Diagnostics = []core.Diagnostic{{Path: "group", Fix: fix}}
 	return f
 }

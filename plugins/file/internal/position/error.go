@@ -2,7 +2,10 @@
 
 package position
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // LockedError says that somebody else reads with the group.
 type LockedError struct {
@@ -12,23 +15,22 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	holder := e.Holder
-	if holder == "" {
-		holder = "another process"
+	pid, owner, ok := strings.Cut(e.Holder, " ")
+	if !ok {
+		return fmt.Sprintf("the group's position %s is held by another process", e.Path)
 	}
-	return fmt.Sprintf("group %q already reads %q: %s is held by %s; a group has one reader for each name, so end that one or use another group",
-		e.Group, e.Name, e.Path, holder)
+	return fmt.Sprintf("the group's position %s is held by %s, process %s", e.Path, owner, pid)
 }
 
 // CorruptError says that a file is not the position that it should be.
 type CorruptError struct {
 	Path   string
 	Reason string
-	Fix    string
+	Fix    string // what to do about it
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("position %s cannot be used: %s; %s", e.Path, e.Reason, e.Fix)
+	return fmt.Sprintf("the group's position %s cannot be used: %s", e.Path, e.Reason)
 }
 
 func damaged(path, reason string) *CorruptError {
@@ -42,5 +44,5 @@ type NameError struct {
 }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%s %q %s; use letters, digits, \".\", \"_\" and \"-\", at most %d", e.Field, e.Value, e.Reason, maxName)
+	return fmt.Sprintf("%s %q %s", e.Field, e.Value, e.Reason)
 }
