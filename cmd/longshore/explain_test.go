@@ -95,8 +95,10 @@ func TestExplain(t *testing.T) {
 func TestPluginList(t *testing.T) {
 	r := finish(t, command(t, "plugin", "list"))
 	lines := strings.Split(r.out, "\n")
-	if r.status != 0 || len(lines) < 2 || !strings.HasPrefix(lines[1], "pipe  "+filepath.Join(bin, "longshore-transport-pipe")+"  beside the executable") {
-		t.Errorf("got status %d:\n%s", r.status, r.out)
+	for i, name := range []string{"file", "pipe"} {
+		if want := name + "  " + filepath.Join(bin, "longshore-transport-"+name) + "  beside the executable"; r.status != 0 || len(lines) < 3 || lines[i+1] != want {
+			t.Errorf("got status %d, want the line %q:\n%s", r.status, want, r.out)
+		}
 	}
 	// A second one of that name is found later and hidden.
 	dir := t.TempDir()
@@ -110,20 +112,22 @@ func TestPluginList(t *testing.T) {
 		Name, Path, Found string
 		Hidden            bool
 	}
-	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list) < 2 {
+	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list) < 3 {
 		t.Fatalf("got %q: %v", r.out, err)
 	}
-	if list[0].Hidden || list[0].Path != filepath.Join(dir, "longshore-transport-pipe") || !list[1].Hidden {
-		t.Errorf("got %+v, want the second one hidden", list)
+	if list[0].Hidden || list[0].Path != filepath.Join(dir, "longshore-transport-pipe") || list[1].Name != "file" || list[1].Hidden || !list[2].Hidden {
+		t.Errorf("got %+v, want the second pipe hidden", list)
 	}
 }
 
 func TestPluginDescribe(t *testing.T) {
-	r := finish(t, command(t, "plugin", "describe", "pipe"))
-	if r.status != 0 || r.err != "" {
-		t.Fatalf("got status %d:\n%s", r.status, r.err)
+	for name, file := range map[string]string{"pipe": "testdata/describe.golden", "file": "testdata/describe-file.golden"} {
+		r := finish(t, command(t, "plugin", "describe", name))
+		if r.status != 0 || r.err != "" {
+			t.Fatalf("got status %d:\n%s", r.status, r.err)
+		}
+		golden.Compare(t, file, []byte(r.out))
 	}
-	golden.Compare(t, "testdata/describe.golden", []byte(r.out))
 	for _, tt := range []struct {
 		name, want string
 		args       []string
