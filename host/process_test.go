@@ -195,6 +195,24 @@ func TestPluginKilledDuringTheStart(t *testing.T) {
 	}
 }
 
+// A start that one endpoint refuses ends the plugins of the others in order,
+// though their streams have only just been opened.
+func TestRefusedStartEndsTheOthersInOrder(t *testing.T) {
+	for range 20 {
+		b := newBench(t)
+		b.Deny("one", memory.AtConnect, 0, &core.Fault{Code: core.FaultDenied, Message: "refused"})
+		s := newService()
+		in := b.attach(s.Host, "one", b.Settings.With("orders", settings.KindA()))
+		out := b.attach(s.Host, "two", b.Settings)
+		host.Handle(in.Subscription("orders"), acks, host.Forward(out.To("done")))
+		startError(t, s)
+		if lines := append(s.log.lines("level=ERROR"), s.log.lines("killed")...); len(lines) > 0 {
+			t.Fatalf("logged %q", lines)
+		}
+		b.nothingLeft(t)
+	}
+}
+
 // TestPluginThatRefuses is L-05: what a plugin refuses at each step is told
 // with its field, and leaves nothing.
 func TestPluginThatRefuses(t *testing.T) {

@@ -159,6 +159,10 @@ func (a *attached) broken(number uint64, cause error) {
 	if g == nil || g.Generation.Generation() != number {
 		return
 	}
+	var fault *core.Fault
+	if a.run.stopping() && errors.As(cause, &fault) && fault.Code == core.FaultClosed {
+		return // a stream that was opened just before the plugin was told to close
+	}
 	var lost *link.LostError
 	grace := brokenGrace
 	if !errors.As(cause, &lost) {
