@@ -61,11 +61,13 @@ func TestTornTailsAreCutOffAtEveryOffset(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut at %d: %v", size, err)
 		}
+		var more []Entry
 		for _, key := range []string{"a", "b", "new"} {
 			last[key]++
 			want = append(want, parsed{key, last[key], "after"})
-			put(t, w, plain(key, "after")...)
+			more = append(more, plain(key, "after")...)
 		}
+		put(t, w, more...)
 		kill(t, w)
 		got, err := parseBytes(contents(t, path))
 		if err != nil {
