@@ -64,8 +64,22 @@ func inspectRegistration(r *pluginapi.Registration, taken map[string]bool) plugi
 	default:
 		taken[position] = true
 	}
+	if grows(r, &o) {
+		report.Findings = append(report.Findings, pluginapi.Finding{
+			Warning: true, Option: "replay",
+			Message: "a message that fails is appended as a copy, which the next replay reads beside the message itself",
+			Fix:     "give it a group, or send the copies elsewhere with RetryTo",
+		})
+	}
 	report.Profiles = []core.Capabilities{pluginapi.HeldCapabilities(capabilitiesOf(r.Name, &o))}
 	return report
+}
+
+// grows reports whether each replay of what fails makes the file longer by copies
+// under the key that it reads.
+func grows(r *pluginapi.Registration, o *settings.Subscription) bool {
+	copies := r.Attempts > 1 || r.Attempts == 0 && r.Backoff > 0 && r.DeadLetter == ""
+	return o.Replay && o.Group == "" && r.RetryTo == "" && copies
 }
 
 // groupFix is what to do about a bad group name.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
 
@@ -77,6 +79,34 @@ func TestF07ReplayAgain(t *testing.T) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("run %d (-want +got):\n%s", run+1, diff)
 				}
+			}
+		})
+	}
+}
+
+// A replay whose copies the next one reads is told of at start, and by Explain.
+func TestReplaysThatGrowAreToldOf(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		r     pluginapi.Registration
+		o     settings.Subscription
+		grows bool
+	}{
+		{"cap", pluginapi.Registration{Attempts: 3, DeadLetter: "dlq"}, settings.Subscription{Replay: true}, true},
+		{"backoff", pluginapi.Registration{Backoff: time.Second}, settings.Subscription{Replay: true}, true},
+		{"cap of one", pluginapi.Registration{Attempts: 1}, settings.Subscription{Replay: true}, false},
+		{"dead letter alone", pluginapi.Registration{DeadLetter: "dlq", Backoff: time.Second}, settings.Subscription{Replay: true}, false},
+		{"nothing declared", pluginapi.Registration{}, settings.Subscription{Replay: true}, false},
+		{"elsewhere", pluginapi.Registration{Attempts: 3, RetryTo: "again"}, settings.Subscription{Replay: true}, false},
+		{"group", pluginapi.Registration{Attempts: 3}, settings.Subscription{Replay: true, Group: "g"}, false},
+		{"live", pluginapi.Registration{Attempts: 3}, settings.Subscription{}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.r.Name, tt.r.Options = "k", registration(t, 0, "k", tt.o).Options
+			got := inspect(t, settings.Settings{}, pluginapi.Usage{Registrations: []pluginapi.Registration{tt.r}})
+			fs := got.Registrations[0].Findings
+			if grows := len(fs) == 1 && fs[0].Warning && fs[0].Option == "replay" && fs[0].Fix != ""; grows != tt.grows || len(fs) > 1 {
+				t.Errorf("findings %+v", fs)
 			}
 		})
 	}
