@@ -81,7 +81,7 @@ func TestGroupWhosePluginIsKilled(t *testing.T) {
 	<-hold // in order: the acks of those before are on their way
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for unsettled(t, path) > records-9 {
+	for saved(t, path).Unsettled() > records-9 {
 		<-look.C
 	}
 	first := holder(t, path)
@@ -102,7 +102,7 @@ func TestGroupWhosePluginIsKilled(t *testing.T) {
 	}
 	for i := range records {
 		p := strconv.Itoa(i + 1)
-		if got := runs[p]; i < 9 && got != "1" || i == 9 && got != "12" || i > 9 && got != "2" {
+		if got := runs[p]; i < 9 && got != "1" || i == 9 && got != "12" || i > 9 && got != "2" && got != "1" {
 			t.Errorf("%s ran as attempts %s", p, got)
 		}
 	}
@@ -135,9 +135,8 @@ func TestGroupOfTwoServices(t *testing.T) {
 	b.closeSub(held)
 }
 
-// unsettled is how many records a copy of the group's position says are not
-// settled.
-func unsettled(t *testing.T, path string) int {
+// saved is a copy of the group's position.
+func saved(t *testing.T, path string) *position.Tracker {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(path+".groups", "billing", "orders.pos"))
 	if err != nil {
@@ -154,8 +153,10 @@ func unsettled(t *testing.T, path string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	return p.Unsettled()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // holder is the process that has the group's position.

@@ -27,7 +27,11 @@ func (c *conn) subscribeGroup(ctx context.Context, from *reader.Reader, r *plugi
 	doing := fmt.Sprintf("subscribe to %s in the group %s", r.Name, o.Group)
 	t, err := c.openPosition(ctx, o.Group, r.Name)
 	if err != nil {
-		return nil, groupFault(doing, err)
+		f := groupFault(doing, err)
+		if len(f.Diagnostics) == 0 || f.Diagnostics[0].Path == "path" {
+			f.Diagnostics = []core.Diagnostic{{Path: "groups", Fix: "give a folder that this user can make and write to"}}
+		}
+		return nil, f
 	}
 	g := &group{name: r.Name, settings: o, log: c.log, tracker: t, wake: make(chan struct{}, 1)}
 	if err := g.begin(ctx, from); err != nil {

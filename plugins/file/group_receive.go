@@ -7,12 +7,17 @@ import (
 	"errors"
 	"io"
 	"math"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/position"
 	"github.com/longshore-go/longshore/plugins/file/internal/reader"
 )
+
+// movePause is how long the position may stay behind where there is nothing for
+// the group: files in between may be removed.
+const movePause = time.Second
 
 // Receive hands out what came back, then what is new. A replay has caught up,
 // and a stream with an end mark has ended, when nothing of it is with the host
@@ -123,6 +128,7 @@ func (g *group) more(ctx context.Context, room pluginapi.Room, b *pluginapi.Batc
 		b.Deliveries = g.deliveries(got.Records)
 	case !g.fresh:
 		g.tracker.Moved(position.Place(g.cursor.Place()))
+		g.saved(g.tracker.Save())
 	}
 	for _, p := range got.Problems {
 		b.Reports = append(b.Reports, reportOf(p))
@@ -136,7 +142,7 @@ func (g *group) more(ctx context.Context, room pluginapi.Room, b *pluginapi.Batc
 
 // next waits for the reader, unless Receive is to look again.
 func (g *group) next(ctx context.Context, room pluginapi.Room) (reader.Batch, error) {
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithTimeout(ctx, movePause)
 	defer cancel()
 	g.mu.Lock()
 	g.recall = cancel
@@ -153,7 +159,7 @@ func (g *group) next(ctx context.Context, room pluginapi.Room) (reader.Batch, er
 	}
 	got, err := g.cursor.Next(waiting, min(room.Messages, maxBatch), min(room.Bytes, maxBatchBytes))
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		return got, nil // called back by signal
+		return got, nil // called back by signal, or to note how far it is
 	}
 	return got, err
 }

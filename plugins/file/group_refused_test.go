@@ -4,12 +4,14 @@ package file_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -137,6 +139,49 @@ func TestGroupTellsOfWhatIsGone(t *testing.T) {
 	if got, err := s.Receive(b.ctx, plenty); err != nil || !got.CaughtUp {
 		t.Errorf("received %+v, %v", got, err)
 	}
+}
+
+// Where no position can be written there is no group.
+func TestGroupWithoutAFolder(t *testing.T) {
+	path := newPath(t)
+	refill(t, path, 1)
+	b := open(t, settings.Settings{Path: path, Groups: path}, pluginapi.Usage{})
+	_, err := b.conn.Subscribe(b.ctx, registration(t, 0, "orders", billing))
+	f, ok := errors.AsType[*core.Fault](err)
+	if !ok || len(f.Diagnostics) != 1 || f.Diagnostics[0].Path != "groups" || f.Diagnostics[0].Fix == "" {
+		t.Errorf("subscribed: %+v", err)
+	}
+}
+
+// The position of a group that finds nothing for it moves on all the same, over
+// rotations, without being closed.
+func TestGroupMovesOn(t *testing.T) {
+	path := newPath(t)
+	set := settings.Settings{Path: path}
+	set.Rotate.Bytes = 2048
+	b := open(t, set, writes("others", "orders"))
+	b.put("others", "1")
+	s := b.subscribe("orders", billing)
+	ctx, cancel := context.WithCancel(b.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if got, err := s.Receive(ctx, plenty); !errors.Is(err, context.Canceled) || len(got.Deliveries)+len(got.Reports) > 0 {
+			t.Errorf("received %+v, %v", got, err)
+		}
+	}()
+	first := saved(t, path).Next()
+	for range 20 {
+		b.put("others", strings.Repeat("x", 500))
+	}
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for saved(t, path).Next().Created == first.Created {
+		<-look.C
+	}
+	cancel()
+	<-done
+	b.closeSub(s)
 }
 
 // One reader has a position at a time; who has it is said.
