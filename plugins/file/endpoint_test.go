@@ -86,7 +86,7 @@ func inspect(t *testing.T, set settings.Settings, u pluginapi.Usage) pluginapi.I
 }
 
 // registration is one with options.
-func registration(t *testing.T, id uint32, name string, o settings.Subscription) pluginapi.Registration {
+func registration(t testing.TB, id uint32, name string, o settings.Subscription) pluginapi.Registration {
 	t.Helper()
 	options, err := pluginapi.EncodeOptions(o)
 	if err != nil {

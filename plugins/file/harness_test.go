@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 const testLimit = 3 * time.Minute
 
 // newPath is a path in a folder of the test's own.
-func newPath(t *testing.T) string {
+func newPath(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "orders.ss")
 }
@@ -59,7 +59,7 @@ func (l *lockedBuilder) String() string {
 
 // bench is an endpoint that is called directly.
 type bench struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context //nolint:containedctx // of the test
 	conn pluginapi.Conn
 	log  *lockedBuilder
@@ -76,7 +76,7 @@ func writes(keys ...string) pluginapi.Usage {
 }
 
 // configure configures an endpoint that logs to log, nil = nowhere.
-func configure(t *testing.T, set settings.Settings, log io.Writer, opts ...file.Option) pluginapi.Endpoint {
+func configure(t testing.TB, set settings.Settings, log io.Writer, opts ...file.Option) pluginapi.Endpoint {
 	t.Helper()
 	raw, err := pluginapi.EncodeSettings(set)
 	if err != nil {
@@ -96,13 +96,13 @@ func configure(t *testing.T, set settings.Settings, log io.Writer, opts ...file.
 }
 
 // connect connects an endpoint that is used so.
-func connect(t *testing.T, set settings.Settings, u pluginapi.Usage, opts ...file.Option) (*bench, error) {
+func connect(t testing.TB, set settings.Settings, u pluginapi.Usage, opts ...file.Option) (*bench, error) {
 	t.Helper()
 	return resume(t, set, u, nil, opts...)
 }
 
 // resume is connect with what another life handed over.
-func resume(t *testing.T, set settings.Settings, u pluginapi.Usage, state []byte, opts ...file.Option) (*bench, error) {
+func resume(t testing.TB, set settings.Settings, u pluginapi.Usage, state []byte, opts ...file.Option) (*bench, error) {
 	t.Helper()
 	b := &bench{t: t, log: &lockedBuilder{}}
 	e := configure(t, set, b.log, opts...)
@@ -128,7 +128,7 @@ func resume(t *testing.T, set settings.Settings, u pluginapi.Usage, state []byte
 }
 
 // open is connect where nothing is refused.
-func open(t *testing.T, set settings.Settings, u pluginapi.Usage, opts ...file.Option) *bench {
+func open(t testing.TB, set settings.Settings, u pluginapi.Usage, opts ...file.Option) *bench {
 	t.Helper()
 	b, err := connect(t, set, u, opts...)
 	if err != nil {

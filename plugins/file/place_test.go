@@ -39,12 +39,16 @@ func FuzzResume(f *testing.F) {
 	f.Add(p.close())
 	f.Add([]byte(`{"3":null}`))
 	f.Add([]byte(`[]`))
+	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, resume []byte) {
 		p := newPlaces(resume, slog.New(slog.DiscardHandler))
 		r := &pluginapi.Registration{ID: 3, Name: "k"}
 		if at, ok := p.of(r); ok && !at.Caught && at.start().At != (reader.Place{Created: at.Created, Offset: at.Offset}) {
 			t.Errorf("%s: %+v", resume, at)
 		}
-		_ = p.close()
+		p.moved(r, "{}", reader.Place{Created: 1, Offset: 128}, false)
+		if len(p.close()) == 0 {
+			t.Error("nothing is handed over")
+		}
 	})
 }

@@ -49,9 +49,11 @@ type places struct {
 func newPlaces(resume []byte, log *slog.Logger) *places {
 	p := &places{log: log, at: make(map[uint32]place), pause: placesPause}
 	if len(resume) > 0 {
-		if err := json.Unmarshal(resume, &p.at); err != nil {
+		var at map[uint32]place
+		if err := json.Unmarshal(resume, &at); err != nil {
 			log.Warn("the places of the subscriptions are not readable; they begin anew", "error", err)
-			p.at = make(map[uint32]place)
+		} else if at != nil {
+			p.at = at
 		}
 	}
 	return p

@@ -114,7 +114,7 @@ func TestStartsOfReplay(t *testing.T) {
 	}
 }
 
-func closeSub(t *testing.T, s pluginapi.Subscription) {
+func closeSub(t testing.TB, s pluginapi.Subscription) {
 	t.Helper()
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)

@@ -5,11 +5,11 @@ package file
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/writer"
-	"github.com/longshore-go/longshore/plugins/file/settings"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
 )
 
@@ -102,6 +102,7 @@ func receiptOf(sequence uint64, err error) pluginapi.Receipt {
 		return pluginapi.Refused(f)
 	}
 	r := pluginapi.Confirmed()
-	r.Position = []byte(settings.Sequence(sequence).String())
+	const word = "sequence " // of a start
+	r.Position = strconv.AppendUint(append(make([]byte, 0, len(word)+envelope.MaxDigits), word...), sequence, 10)
 	return r
 }

@@ -287,7 +287,7 @@ func copied(key, payload string, sequence, count int) string {
 
 // written writes a file with records "key payload" as the reference does, and
 // returns its path.
-func written(t *testing.T, records ...string) string {
+func written(t testing.TB, records ...string) string {
 	t.Helper()
 	b := formattest.New(format.DefaultInterval)
 	b.Prime()
