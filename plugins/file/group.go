@@ -110,14 +110,17 @@ func (g *group) Release(handles []any) {
 }
 
 // saved takes note of whether the position could be written. That it could not
-// is told once, until it can again.
+// is told once, until it can again; that it was removed is told each time.
 func (g *group) saved(err error) {
+	renewed := is[*position.RenewedError](err)
 	g.mu.Lock()
-	tell := err != nil && !g.broken
-	g.broken = err != nil
+	tell := renewed || err != nil && !g.broken
+	g.broken = err != nil && !renewed
 	if tell {
-		f := faultOf("save the position of group "+g.settings.Group, err)
-		f.Message += "; what is settled until that works comes again after a crash"
+		f := positionFault("save the position of group "+g.settings.Group, g.tracker.Path(), err)
+		if g.broken {
+			f.Message += "; what is settled until that works comes again after a crash"
+		}
 		g.reports = append(g.reports, pluginapi.Report{Fault: f, Position: g.tracker.Path()})
 	}
 	g.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/position"
@@ -27,11 +29,7 @@ func (c *conn) subscribeGroup(ctx context.Context, from *reader.Reader, r *plugi
 	doing := fmt.Sprintf("subscribe to %s in the group %s", r.Name, o.Group)
 	t, err := c.openPosition(ctx, o.Group, r.Name)
 	if err != nil {
-		f := groupFault(doing, err)
-		if len(f.Diagnostics) == 0 || f.Diagnostics[0].Path == "path" {
-			f.Diagnostics = []core.Diagnostic{{Path: "groups", Fix: "give a folder that this user can make and write to"}}
-		}
-		return nil, f
+		return nil, positionFault(doing, c.groups, err)
 	}
 	g := &group{name: r.Name, settings: o, log: c.log, tracker: t, wake: make(chan struct{}, 1)}
 	if err := g.begin(ctx, from); err != nil {
@@ -141,5 +139,23 @@ func groupFault(doing string, err error) *core.Fault {
 		return faultOf(doing, err)
 	}
 	f.Diagnostics = []core.Diagnostic{{Path: "group", Fix: fix}}
+	return f
+}
+
+// positionFault is groupFault for what goes wrong with the files of positions, at
+// a path.
+func positionFault(doing, path string, err error) *core.Fault {
+	f := groupFault(doing, err)
+	if len(f.Diagnostics) > 0 && f.Diagnostics[0].Path == "group" || is[*position.RenewedError](err) {
+		return f
+	}
+	if errors.Is(err, unix.ENOTDIR) {
+		f.Code = core.FaultInvalid
+	}
+	f.Message = doing
+	f.Diagnostics = []core.Diagnostic{{
+		Path: "groups", Message: err.Error(),
+		Fix: "let this user make folders and files at " + path + ", with room on the disk, or set groups to another folder",
+	}}
 	return f
 }

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/longshore-go/longshore/core"
@@ -44,5 +45,25 @@ func TestGroupThatCannotBeSaved(t *testing.T) {
 	}
 	if r := g.Settle(t.Context(), []pluginapi.Verdict{{Handle: es[0], Kind: core.VerdictReject}, {Handle: 7, Kind: core.VerdictAck}}); r[0].Status != pluginapi.ResultUnsupported || r[1].Status != pluginapi.ResultUnsupported {
 		t.Errorf("a reject, and a handle of somebody else: %+v", r)
+	}
+}
+
+// That a position was removed is told, and no reason for it to be said that
+// something comes again.
+func TestGroupWhosePositionIsRemoved(t *testing.T) {
+	tracker, err := position.Open(t.TempDir(), "billing", "orders", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &group{name: "orders", settings: settings.Subscription{Group: "billing"}, tracker: tracker, wake: make(chan struct{}, 1)}
+	for range 2 {
+		g.saved(&position.RenewedError{Path: tracker.Path()})
+	}
+	rs := g.told()
+	if len(rs) != 2 || g.broken || strings.Contains(rs[0].Fault.Error(), "comes again") || !strings.Contains(rs[0].Fault.Error(), "written anew") {
+		t.Errorf("reports %+v", rs)
+	}
+	if err := tracker.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

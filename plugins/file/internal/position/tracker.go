@@ -2,7 +2,11 @@
 
 package position
 
-import "sync"
+import (
+	"os"
+	"sync"
+	"time"
+)
 
 // MaxUnsettled is how many unsettled records a position holds. With more of them
 // it stays where it is: records behind it are handed out and settled as ever,
@@ -65,7 +69,8 @@ func Open(folder, group, name, owner string) (*Tracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := open(f, f.Name())
+	again := func() (*os.File, error) { return openFile(folder, group, name, owner) }
+	t, err := open(&file{File: f, open: again, looked: time.Now()}, f.Name())
 	if err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, err

@@ -8,16 +8,19 @@ import (
 )
 
 // flush writes what is not written yet: changes, or the whole state where the
-// slot is full or the last write failed. t.mu is held.
+// slot is full, the last write failed or the file is a new one. t.mu is held.
 func (t *Tracker) flush() error {
 	if !t.dirty {
 		return nil
+	}
+	renewed, err := t.renew()
+	if err != nil {
+		return err
 	}
 	t.prepare()
 	if t.moved {
 		t.change(changeMoved, func(b []byte) []byte { return appendDistance(b, t.from, t.stored.next) })
 	}
-	var err error
 	if !t.whole && t.store.fits(len(t.pending)) {
 		err = t.store.append(t.pending)
 	} else {
@@ -25,6 +28,9 @@ func (t *Tracker) flush() error {
 	}
 	t.pending, t.moved = t.pending[:0], false
 	t.whole, t.dirty = err != nil, err != nil
+	if err == nil && renewed {
+		err = &RenewedError{Path: t.store.path}
+	}
 	return err
 }
 
