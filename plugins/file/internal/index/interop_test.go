@@ -96,7 +96,7 @@ func checkClientsFile(t *testing.T, path string) int64 {
 	}
 	for _, w := range written {
 		got, err := index.Sequence(from, size, h, w.Key, w.Sequence)
-		if want := (index.Found{Offset: places[fmt.Sprint(w.Key, w.Sequence)], OK: true}); got != want || err != nil {
+		if want := (index.Found{Offset: places[fmt.Sprint(w.Key, w.Sequence)], OK: true, Sequence: w.Sequence}); got != want || err != nil {
 			t.Errorf("record %d of %s: got %+v and error %v, want %+v", w.Sequence, w.Key, got, err, want)
 		}
 	}

@@ -14,6 +14,8 @@ type Found struct {
 	// last whole record.
 	Offset int64
 	OK     bool // there is one
+	// Sequence is that of the record.
+	Sequence uint64
 	// Last is the key's last sequence where there is no record, 0 if it has none at
 	// all. Searches by time leave it 0.
 	Last uint64
@@ -132,7 +134,7 @@ func (f *file) first(start int64, want func(rec *format.Record) bool) (Found, er
 	s := scan{f: f}
 	s.each = func(at int64, rec *format.Record) bool {
 		if want(rec) {
-			found = Found{Offset: at, OK: true}
+			found = Found{Offset: at, OK: true, Sequence: rec.Sequence}
 		}
 		return !found.OK
 	}

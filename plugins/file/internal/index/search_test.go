@@ -23,7 +23,7 @@ func bySequence(b *formattest.Builder, key string, seq uint64) index.Found {
 			continue
 		}
 		if last = max(last, r.Sequence); r.Sequence >= seq {
-			return index.Found{Offset: r.At, OK: true}
+			return index.Found{Offset: r.At, OK: true, Sequence: r.Sequence}
 		}
 	}
 	return index.Found{Offset: int64(len(b.Bytes)), Last: last}
@@ -33,7 +33,7 @@ func bySequence(b *formattest.Builder, key string, seq uint64) index.Found {
 func byTime(b *formattest.Builder, key string, ms int64) index.Found {
 	for _, r := range b.Records {
 		if (key == "" || r.Key == key) && r.Time > ms {
-			return index.Found{Offset: r.At, OK: true}
+			return index.Found{Offset: r.At, OK: true, Sequence: r.Sequence}
 		}
 	}
 	return index.Found{Offset: int64(len(b.Bytes))}

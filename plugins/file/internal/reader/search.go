@@ -119,8 +119,7 @@ func (r *Reader) sequence(m Match, seq uint64) (beginning, error) {
 			last = max(last, found.Last)
 			return found, found.Last > 0, err
 		}
-		rec, err := s.single(Place{Created: s.header.Created, Offset: found.Offset}, size)
-		return found, err == nil && rec.Sequence == seq, nil
+		return found, found.Sequence == seq, nil
 	})
 	return h.beginning(err, filter{sequence: seq}, func() error {
 		if seq == last+1 {
