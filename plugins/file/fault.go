@@ -51,6 +51,9 @@ func classify(f *core.Fault, err error) core.Diagnostic {
 	case is[*writer.LimitError](err):
 		f.Code = core.FaultExhausted
 		return core.Diagnostic{Path: "max_bytes", Fix: "raise it, set rotate, or go on in another file"}
+	case is[*writer.ExhaustedError](err):
+		f.Code = core.FaultExhausted
+		return core.Diagnostic{Path: "path", Fix: "go on in another file"}
 	case is[*writer.ForeignError](err):
 		f.Code = core.FaultConflict
 		return core.Diagnostic{Path: "path", Fix: "stop what else writes the file, and start again"}

@@ -46,7 +46,8 @@ func ParseTail(b []byte) (checksum uint16, ok bool) {
 	return binary.BigEndian.Uint16(b), b[TailLen-1] == closing
 }
 
-// Closes reports whether records close with b.
+// Closes reports whether records close with b, and beacons begin and close with
+// it.
 func Closes(b byte) bool { return b == closing }
 
 func appendHead(dst []byte, h Head) []byte {

@@ -91,7 +91,15 @@ func (f *file) parse(off int64, atOnce int, take func(b []byte) error) error {
 // beacon reads the beacon at place, with its markers. ok is false where none can
 // be read.
 func (f *file) beacon(place int64) (b format.Beacon, end int64, ok bool, err error) {
-	err = f.parse(place, probe, func(in []byte) error {
+	atOnce := probe
+	if f.interval() < ahead { // the next one is close, too
+		atOnce = ahead
+	}
+	first, err := f.bytes(place, 1, atOnce)
+	if err != nil || len(first) == 0 || !format.Closes(first[0]) {
+		return format.Beacon{}, 0, false, err
+	}
+	err = f.parse(place, atOnce, func(in []byte) error {
 		if _, _, err := f.parser.Beacon(in); err != nil {
 			return err
 		}

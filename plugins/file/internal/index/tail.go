@@ -163,6 +163,12 @@ func (t *Tail) find(f *file, start int64, each func(at int64, rec *format.Record
 // the place is 0.
 func (f *file) lastBoundary(before int64) (off, place int64, b format.Beacon, err error) {
 	for place = (before - 1) / f.interval() * f.interval(); place > 0; place -= f.interval() {
+		if place < f.at && f.interval() < ahead { // those before it are close, too
+			from := max(0, place+f.interval()-ahead)
+			if _, err := f.bytes(from, int(place+f.interval()-from), 0); err != nil {
+				return 0, 0, b, err
+			}
+		}
 		if b, off, err = f.boundary(place); err != nil {
 			return 0, 0, b, err
 		}

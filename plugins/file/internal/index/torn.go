@@ -3,6 +3,7 @@
 package index
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +72,8 @@ func (f *file) judge(begin int64, met error) (*format.DamageError, error) {
 	return damaged, nil
 }
 
+var zeros [ahead]byte
+
 // beforeZeros is where the zeros begin that end the file, begin at the least.
 func (f *file) beforeZeros(begin int64) (int64, error) {
 	for end := f.size; end > begin; {
@@ -79,10 +82,8 @@ func (f *file) beforeZeros(begin int64) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		for i := int(end-from) - 1; i >= 0; i-- {
-			if b[i] != 0 {
-				return from + int64(i) + 1, nil
-			}
+		if b = b[:end-from]; !bytes.Equal(b, zeros[:len(b)]) {
+			return from + int64(len(bytes.TrimRight(b, "\x00"))), nil
 		}
 		end = from
 	}

@@ -28,9 +28,7 @@ func (c *Cursor) changed(f *found, b *Batch) error {
 		if err != nil {
 			return err
 		}
-		if missing != nil {
-			b.Problems = append(b.Problems, missing)
-		}
+		b.Problems = append(b.Problems, missing...)
 		p.Reason += "; reading goes on in the next file"
 		c.stand(next, format.HeaderSize)
 		return nil

@@ -151,21 +151,46 @@ func (s *source) standstill(f *found, stop stop, buf []byte, off, size int64) er
 // one that the next readable beacon tells. 0 = there is none yet.
 func (s *source) resync(at, size int64) (int64, error) {
 	parser := format.Parser{Interval: s.header.Interval}
-	buf := make([]byte, min(int64(s.header.Interval), mostBeacon))
-	for place := format.NextPlace(at+1, s.header.Interval); place < size; place += int64(s.header.Interval) {
-		n, err := s.file.ReadAt(buf, place)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, fmt.Errorf("read %s at offset %d: %w", s.file.Path, place, err)
+	interval := int64(s.header.Interval)
+	longest := min(interval, mostBeacon)
+	var buf []byte // several places where they are close to one another
+	var from int64
+	for place := format.NextPlace(at+1, s.header.Interval); place < size; place += interval {
+		if rest := from + int64(len(buf)) - place; rest < min(longest, size-place) {
+			var err error
+			if buf, err = s.ahead(buf, place, max(longest, lookAhead/interval*interval)); err != nil {
+				return 0, err
+			}
+			from = place
 		}
-		next, ok, err := parser.Boundary(buf[:n], place)
+		b := buf[place-from:]
+		if len(b) > 0 && !format.Closes(b[0]) { // nor does a beacon begin with it
+			continue
+		}
+		next, ok, err := parser.Boundary(b, place)
 		switch {
 		case err == nil && ok && next <= size:
 			return next, nil
-		case err == nil && ok, errors.Is(err, io.ErrUnexpectedEOF) && place+int64(n) >= size:
+		case err == nil && ok, errors.Is(err, io.ErrUnexpectedEOF) && place+int64(len(b)) >= size:
 			return 0, nil // in the making
 		}
 	}
 	return 0, nil
+}
+
+// lookAhead is how much is read at a time in the search for a beacon.
+const lookAhead = 256 << 10
+
+// ahead reads up to n bytes at off into buf, or a larger one.
+func (s *source) ahead(buf []byte, off, n int64) ([]byte, error) {
+	if int64(cap(buf)) < n {
+		buf = make([]byte, n)
+	}
+	got, err := s.file.ReadAt(buf[:n], off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read %s at offset %d: %w", s.file.Path, off, err)
+	}
+	return buf[:got], nil
 }
 
 // damage makes a problem of what the parser says.

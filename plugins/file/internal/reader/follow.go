@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
@@ -63,13 +64,11 @@ func (c *Cursor) advance(ctx context.Context, gen uint64, f *found, b *Batch) er
 	if err := c.tell(f, b); err != nil {
 		return err
 	}
-	next, problem, err := c.r.after(c.src, c.off)
+	next, problems, err := c.r.after(c.src, c.off)
 	if err != nil {
 		return err
 	}
-	if problem != nil {
-		b.Problems = append(b.Problems, problem)
-	}
+	b.Problems = append(b.Problems, problems...)
 	if next != nil {
 		if next.header.Created != c.from.created {
 			c.from.floor = 0
@@ -92,42 +91,87 @@ func (c *Cursor) lull(ctx context.Context, gen uint64, b *Batch) error {
 }
 
 // after joins the segment that follows s, of which off bytes have been read.
-// There may be none yet. The problem says what is missing in between, or that
-// another file stands in the place of s.
-func (r *Reader) after(s *source, off int64) (*source, *Problem, error) {
+// There may be none yet. The problems say what is missing in between or cannot
+// be read, or that another file stands in the place of s.
+func (r *Reader) after(s *source, off int64) (*source, []*Problem, error) {
+	if next := r.neighbour(s); next != nil {
+		return next, nil, nil
+	}
 	list, err := segment.List(r.path)
 	if err != nil {
 		return nil, nil, err
 	}
-	number, there := s.file.Number, false
-	rest := list
-	for i, seg := range list {
-		if id, err := segment.IdentifyPath(seg.Path); err == nil && id == s.file.ID {
-			number, there, rest = seg.Number, true, list[i+1:]
+	var problems []*Problem
+	number := r.number(s)
+	rest := from(list, number)
+	if i, there := place(list, number, s.file.ID); there {
+		number, rest = list[i].Number, list[i+1:]
+	} else if len(rest) > 0 && rest[0].Number == number || len(rest) == 0 && len(list) > 0 {
+		if len(rest) == 0 {
+			rest = list
+		}
+		problems = append(problems, &Problem{Kind: Replaced, Path: r.path, Offset: off, Reason: "another file stands there; reading goes on at its beginning"})
+		number = rest[0].Number - 1
+	}
+	for _, seg := range rest {
+		if missing := seg.Number - number - 1; missing > 0 {
+			problems = append(problems, gone(r.path, number+1, missing))
+		}
+		number = seg.Number
+		next, err := r.enter(seg)
+		if p := unreadable(seg, err); p != nil {
+			problems = append(problems, p)
+			continue
+		}
+		if next == nil {
+			problems = nil
+		}
+		return next, problems, err
+	}
+	return nil, nil, nil
+}
+
+// neighbour joins the segment with the next number by its name, where s has the
+// name of its number: the folder of a path may be large. Otherwise it is nil.
+func (r *Reader) neighbour(s *source) *source {
+	number := r.number(s)
+	id, err := segment.IdentifyPath(segment.Rotated(r.path, number))
+	if err != nil || id != s.file.ID {
+		return nil
+	}
+	next, err := r.join(segment.Segment{Number: number + 1, Path: segment.Rotated(r.path, number+1)})
+	if err != nil {
+		return nil // the list says why
+	}
+	return next
+}
+
+// place returns where in a list a file stands, whose number is known as a rule.
+func place(list []segment.Segment, number uint64, id segment.ID) (int, bool) {
+	is := func(seg segment.Segment) bool {
+		there, err := segment.IdentifyPath(seg.Path)
+		return err == nil && there == id
+	}
+	usual := len(list) - len(from(list, number))
+	if usual < len(list) && is(list[usual]) {
+		return usual, true
+	}
+	for i, seg := range slices.Backward(list) {
+		if is(seg) {
+			return i, true
 		}
 	}
-	var problem *Problem
-	if !there {
-		rest = from(list, number)
-		if len(rest) > 0 && rest[0].Number == number || len(rest) == 0 && len(list) > 0 {
-			if len(rest) == 0 {
-				rest = list
-			}
-			problem = &Problem{Kind: Replaced, Path: r.path, Offset: off, Reason: "another file stands there; reading goes on at its beginning"}
-			number = rest[0].Number - 1
-		}
+	return 0, false
+}
+
+// unreadable makes a problem of the error of opening a rotated segment that is
+// no stream file: it will be none. Otherwise it is nil.
+func unreadable(seg segment.Segment, err error) *Problem {
+	kind, ok := errors.AsType[*segment.KindError](err)
+	if !ok || seg.Active {
+		return nil
 	}
-	if len(rest) == 0 {
-		return nil, nil, nil
-	}
-	if missing := rest[0].Number - number - 1; missing > 0 {
-		problem = gone(r.path, number+1, missing)
-	}
-	next, err := r.enter(rest[0])
-	if next == nil {
-		problem = nil
-	}
-	return next, problem, err
+	return &Problem{Kind: Damage, Path: seg.Path, Offset: kind.Offset, Reason: kind.Reason + "; reading goes on in the next file"}
 }
 
 // enter joins a segment of a list, unless it has another name by now or is in
@@ -141,10 +185,10 @@ func (r *Reader) enter(seg segment.Segment) (*source, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if kind, ok := errors.AsType[*segment.KindError](err); ok && kind.Short {
+	if kind, ok := errors.AsType[*segment.KindError](err); ok && kind.Short && seg.Active {
 		return nil, nil
 	}
-	if err == nil && s.file.Number != seg.Number {
+	if err == nil && r.number(s) != seg.Number {
 		r.leave(s)
 		return nil, nil
 	}

@@ -158,11 +158,19 @@ func (r *Reader) join(seg segment.Segment) (*source, error) {
 	defer r.mu.Unlock()
 	if there := r.sources[s.key()]; there != nil {
 		there.refs++
+		there.number = s.number // it is another one once those before it were removed
 		return there, f.Close()
 	}
 	s.refs = 1
 	r.sources[s.key()] = s
 	return s, nil
+}
+
+// number returns the number that the segment of a source was last seen with.
+func (r *Reader) number(s *source) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return s.number
 }
 
 // kill keeps others from joining a source whose file has changed.

@@ -18,6 +18,8 @@ type search struct {
 	r     *Reader
 	found beginning // the oldest hit so far
 	end   beginning // behind what the active file had when it was searched
+	// passed are files older than the hit that cannot be read.
+	passed []*Problem
 }
 
 // look is how one segment is searched. It reports whether older ones cannot
@@ -30,7 +32,7 @@ func (h *search) run(look look) error {
 	if err != nil {
 		return err
 	}
-	number := s.file.Number
+	number := h.r.number(s)
 	enough, err := h.visit(s, look)
 	if enough || err != nil {
 		return err
@@ -46,6 +48,10 @@ func (h *search) run(look look) error {
 		s, err := h.r.join(list[i])
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // removed, and so are those before it
+		}
+		if p := unreadable(list[i], err); p != nil {
+			h.passed = append(h.passed, p)
+			continue
 		}
 		if err != nil {
 			return err
@@ -81,6 +87,8 @@ func (h *search) visit(s *source, look look) (bool, error) {
 		if keep = &h.end; keep.src != nil {
 			return enough, nil
 		}
+	} else {
+		h.passed = nil // the cursor comes to them
 	}
 	h.drop(keep)
 	h.r.share(s)
@@ -162,6 +170,6 @@ func (h *search) beginning(err error, from filter, beyond func() error) (beginni
 		// It ends nothing, as with a start at the end.
 		b.mark = f.standing == marked
 	}
-	b.from = from
+	b.from, b.problems = from, h.passed
 	return b, nil
 }

@@ -24,7 +24,9 @@ type source struct {
 	header format.Header
 	raw    [format.HeaderSize]byte
 
-	refs int // guarded by Reader.mu
+	// Guarded by Reader.mu.
+	refs   int
+	number uint64 // of the segment, when it was last opened
 
 	// Guarded by cache.mu.
 	chunks  []*chunk // by place
@@ -56,7 +58,7 @@ func (s *source) key() sourceKey { return sourceKey{s.file.ID, s.header.Created}
 
 // newSource takes over an open file.
 func newSource(r *Reader, f *segment.File) (*source, error) {
-	s := &source{r: r, file: f, flights: make(map[int64]*flight), sealed: !f.Active}
+	s := &source{r: r, file: f, flights: make(map[int64]*flight), sealed: !f.Active, number: f.Number}
 	if err := s.readFull(s.raw[:], 0); err != nil {
 		return nil, err
 	}

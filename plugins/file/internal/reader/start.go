@@ -56,22 +56,19 @@ func (c *Cursor) Seek(ctx context.Context, s Start) error {
 // beginning is where a start is: a boundary in a source that the holder has a
 // part in.
 type beginning struct {
-	src     *source
-	off     int64
-	from    filter
-	mark    bool     // an end mark stands there and ends nothing
-	problem *Problem // to be told first
+	src      *source
+	off      int64
+	from     filter
+	mark     bool       // an end mark stands there and ends nothing
+	problems []*Problem // to be told first
 }
 
 // begin puts the cursor at a beginning.
 func (c *Cursor) begin(b beginning) {
 	c.stand(b.src, b.off)
-	c.from, c.quiet, c.pending, c.unrest = b.from, false, nil, unrest{}
+	c.from, c.quiet, c.pending, c.unrest = b.from, false, b.problems, unrest{}
 	if b.mark {
 		c.ended = b.off
-	}
-	if b.problem != nil {
-		c.pending = []*Problem{b.problem}
 	}
 }
 
@@ -79,8 +76,7 @@ func (c *Cursor) begin(b beginning) {
 func (r *Reader) find(m Match, s Start) (beginning, error) {
 	switch s.Kind {
 	case Beginning:
-		src, err := r.oldest()
-		return beginning{src: src, off: format.HeaderSize}, err
+		return r.oldest()
 	case End:
 		return r.newest()
 	case Sequence:
@@ -93,19 +89,28 @@ func (r *Reader) find(m Match, s Start) (beginning, error) {
 	return beginning{}, fmt.Errorf("start of kind %d", s.Kind)
 }
 
-// oldest joins the first segment there is.
-func (r *Reader) oldest() (*source, error) {
+// oldest begins with the first segment there is that can be read.
+func (r *Reader) oldest() (beginning, error) {
 	for {
+		b := beginning{off: format.HeaderSize}
 		list, err := segment.List(r.path)
 		if err != nil {
-			return nil, err
+			return b, err
+		}
+		for len(list) > 0 && !list[0].Active {
+			b.src, err = r.join(list[0])
+			p := unreadable(list[0], err)
+			if p == nil {
+				break
+			}
+			b.problems, list = append(b.problems, p), list[1:]
 		}
 		if len(list) == 0 || list[0].Active {
-			return r.active()
+			b.src, err = r.active()
+			return b, err
 		}
-		s, err := r.join(list[0])
 		if !errors.Is(err, fs.ErrNotExist) {
-			return s, err
+			return b, err
 		}
 	}
 }
@@ -240,7 +245,7 @@ func (r *Reader) created(at int64) (*source, error) {
 	for i := len(list) - 1; i >= 0; i-- {
 		s, err := r.join(list[i])
 		switch {
-		case err != nil && errors.Is(err, fs.ErrNotExist):
+		case err != nil && errors.Is(err, fs.ErrNotExist), unreadable(list[i], err) != nil:
 			continue
 		case err != nil:
 			return nil, err

@@ -71,22 +71,46 @@ func OpenWritable(s Segment) (*File, error) {
 }
 
 func open(path string, flags int) (*os.File, error) {
+	f, err := OpenRegular(path, flags)
+	if err != nil && !errors.As(err, new(*KindError)) {
+		err = fmt.Errorf("open stream file: %w", err)
+	}
+	return f, err
+}
+
+// OpenRegular opens an existing file as os.OpenFile does, if it is a regular
+// one. Anything else is a *KindError and not opened: pipes would be waited for,
+// and devices may do something.
+func OpenRegular(path string, flags int) (*os.File, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := regular(path, fi); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open stream file: %w", err)
+		return nil, err
 	}
-	fi, err := f.Stat()
+	if fi, err = f.Stat(); err == nil {
+		err = regular(path, fi) // it may be another one by now
+	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open stream file: %w", err), f.Close())
-	}
-	if !fi.Mode().IsRegular() {
-		kind := "not a regular file"
-		if fi.IsDir() {
-			kind = "a folder"
-		}
-		return nil, errors.Join(&KindError{Path: path, Reason: kind}, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+func regular(path string, fi os.FileInfo) error {
+	switch {
+	case fi.Mode().IsRegular():
+		return nil
+	case fi.IsDir():
+		return &KindError{Path: path, Reason: "a folder"}
+	default:
+		return &KindError{Path: path, Reason: "not a regular file"}
+	}
 }
 
 func identify(f *os.File) (format.Header, ID, error) {

@@ -3,6 +3,7 @@
 package segment
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,11 @@ import (
 // LockSuffix is what the name of the lock file has behind the path.
 const LockSuffix = ".lock"
 
-// maxLockText bounds what is read of a lock file.
-const maxLockText = 4096
+// maxLockText bounds what stands in a lock file, maxOwner the owner's part.
+const (
+	maxLockText = 4096
+	maxOwner    = 1024
+)
 
 // Lock is held by the one that may write a path. The lock is the kernel's and
 // ends with the process that holds it, however it ends; the file only says who
@@ -47,9 +51,19 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is locked by %s: a path has one writer; stop that one or use another path", e.Path, who)
 }
 
+// InTheWayError says that a file which nobody of this transport has made has
+// the name of one that is needed.
+type InTheWayError struct{ Path string }
+
+// Error names the file.
+func (e *InTheWayError) Error() string {
+	return fmt.Sprintf("%s is somebody else's file, and its name is needed: move it away", e.Path)
+}
+
 // AcquireLock locks a path without waiting: by the file path.lock, which says
 // the process and owner. The folder must exist. Where the lock is held, in this
-// process or another, the error is a *LockedError.
+// process or another, the error is a *LockedError; where the file is none that
+// locks leave behind, an *InTheWayError.
 func AcquireLock(path, owner string) (*Lock, error) {
 	real, err := Resolve(path)
 	if err != nil {
@@ -73,7 +87,10 @@ func AcquireLock(path, owner string) (*Lock, error) {
 // being locked: by a holder that let go.
 func acquire(path, owner string) (*Lock, error) {
 	name := path + LockSuffix
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ELOOP) {
+		return nil, &InTheWayError{Path: name}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +108,16 @@ func acquire(path, owner string) (*Lock, error) {
 	if err != nil || !mine {
 		return nil, errors.Join(err, f.Close())
 	}
+	left, err := isLock(f)
+	if err == nil && !left {
+		err = &InTheWayError{Path: name}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	// One write over what stood there, then the cut: who reads meanwhile
 	// finds the number of the process whole.
+	owner = owner[:min(len(owner), maxOwner)]
 	text := strconv.Itoa(os.Getpid()) + "\n" + strings.ReplaceAll(owner, "\n", " ") + "\n"
 	if _, err = f.WriteAt([]byte(text), 0); err == nil {
 		err = f.Truncate(int64(len(text)))
@@ -103,6 +128,21 @@ func acquire(path, owner string) (*Lock, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return l, nil
+}
+
+// isLock reports whether a file may be what a lock has left behind: the number
+// of a process comes first. It is empty before that is written, and may be zeros
+// after the end of the machine.
+func isLock(f *os.File) (bool, error) {
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxLockText {
+		return false, err
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxLockText))
+	if err != nil || len(bytes.Trim(b, "\x00")) == 0 {
+		return err == nil, err
+	}
+	number, _, _ := bytes.Cut(b, []byte("\n"))
+	return len(number) > 0 && len(bytes.Trim(number, "0123456789")) == 0, nil
 }
 
 // holder reads who holds a lock, as far as the file says it.

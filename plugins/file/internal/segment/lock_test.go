@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // childPath names the path that a process of this test locks until it is
@@ -130,13 +132,23 @@ func TestUnlockLeavesSomebodyElsesFile(t *testing.T) {
 	unlock(t, second)
 }
 
-func TestTheLockFileMayBeAnything(t *testing.T) {
-	for _, text := range []string{"", "\n", "text", "-", "12", "99999999999999999999\nx", strings.Repeat("x", 1<<20)} {
+func TestWhatALockMayHaveLeftIsInNobodysWay(t *testing.T) {
+	for _, text := range []string{"", "12", "12\n", "99999999999999999999\nx", "\x00\x00\x00", "7\n" + strings.Repeat("x", 4000)} {
 		path := filepath.Join(folder(t), "orders.ss")
 		if err := os.WriteFile(path+LockSuffix, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l := lock(t, path, "two\nlines")
+		unlock(t, lock(t, path, strings.Repeat("two\nlines", 1000)))
+	}
+	if _, err := AcquireLock(filepath.Join(folder(t), "missing", "orders.ss"), ""); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no folder: got %v", err)
+	}
+}
+
+func TestTheTextOfAHeldLockMayBeAnything(t *testing.T) {
+	for _, text := range []string{"", "\n", "text", "-", "99999999999999999999\nx", strings.Repeat("x", 1<<20)} {
+		path := filepath.Join(folder(t), "orders.ss")
+		l := lock(t, path, "")
 		if err := os.WriteFile(path+LockSuffix, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -147,8 +159,38 @@ func TestTheLockFileMayBeAnything(t *testing.T) {
 		}
 		unlock(t, l)
 	}
-	if _, err := AcquireLock(filepath.Join(folder(t), "missing", "orders.ss"), ""); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no folder: got %v", err)
+}
+
+// What has the name of the lock and is none stays as it is.
+func TestSomebodyElsesFileIsNoLock(t *testing.T) {
+	refused := func(path string) {
+		t.Helper()
+		_, err := AcquireLock(path, "")
+		var way *InTheWayError
+		if !errors.As(err, &way) || way.Path != path+LockSuffix {
+			t.Errorf("got %v", err)
+		}
+	}
+	for _, text := range []string{"\n", "text", "-", "12 files\n", "Ss\x01", strings.Repeat("7", 5000)} {
+		path := filepath.Join(folder(t), "orders.ss")
+		if err := os.WriteFile(path+LockSuffix, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(path)
+		if b, err := os.ReadFile(path + LockSuffix); err != nil || string(b) != text {
+			t.Errorf("%.20q has become %.20q, %v", text, b, err)
+		}
+	}
+	for _, make := range []func(path string) error{
+		func(path string) error { return os.Mkdir(path, 0o700) },
+		func(path string) error { return os.Symlink("elsewhere", path) },
+		func(path string) error { return unix.Mkfifo(path, 0o600) },
+	} {
+		path := filepath.Join(folder(t), "orders.ss")
+		if err := make(path + LockSuffix); err != nil {
+			t.Fatal(err)
+		}
+		refused(path)
 	}
 }
 

@@ -26,6 +26,9 @@ import (
 // names sort as numbers do.
 const digits = 6
 
+// MaxNumber is the highest number that a rotated file can have.
+const MaxNumber = 1<<63 - 1
+
 // Segment names one file of a path.
 type Segment struct {
 	Number uint64 // from 1; the active file's is one above the highest rotated one's

@@ -70,6 +70,9 @@ func (w *Writer) fill(h format.Header) error {
 // writeNew writes a file that is not there yet, whole or not at all.
 func writeNew(path string, b []byte, mode fs.FileMode, sync bool) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return &InTheWayError{Path: path}
+	}
 	if err != nil {
 		return err
 	}
@@ -111,8 +114,12 @@ func (w *Writer) mend() error {
 		return err
 	}
 	created := made.Header.Created
-	if err := made.Close(); err != nil {
+	whole, err := w.isNext(made)
+	if err := errors.Join(err, made.Close()); err != nil {
 		return err
+	}
+	if !whole {
+		return w.dropNext()
 	}
 	active, err := segment.Open(segment.Segment{Path: w.path})
 	switch {
@@ -141,10 +148,30 @@ func (w *Writer) mend() error {
 	return w.changeNames(list[len(list)-1].Number)
 }
 
+// isNext reports whether a stream file in the making is whole. One that a writer
+// of this path has not made, or that has been written on, is in the way.
+func (w *Writer) isNext(f *segment.File) (bool, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	if there, err := segment.IdentifyPath(w.path); err == nil && there == f.ID {
+		return false, os.Remove(f.Path) // a second name of the first file
+	}
+	named, err := format.ParseHeader(format.Header{Name: filepath.Base(w.path), Interval: format.IntervalUnit}.Append(nil))
+	if err == nil && (f.Header.Name != named.Name || fi.Size() > startLen) {
+		err = &InTheWayError{Path: f.Path}
+	}
+	return fi.Size() == startLen, err
+}
+
 // dropNext removes a file in the making, but nothing that a writer of this path
 // cannot have left there.
 func (w *Writer) dropNext() error {
 	b, err := readSome(w.path+nextSuffix, int(startLen)+1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

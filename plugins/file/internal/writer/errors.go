@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
+	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 )
 
 // ErrClosed is what a closed writer answers.
@@ -136,9 +137,15 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 
 // InTheWayError says that a file which this writer did not make has the name of
 // one that it must make.
-type InTheWayError struct{ Path string }
+type InTheWayError = segment.InTheWayError
 
-// Error names the file.
-func (e *InTheWayError) Error() string {
-	return fmt.Sprintf("%s is not this writer's, and it needs the name: move it away", e.Path)
+// ExhaustedError says that a number of the format has come to its end.
+type ExhaustedError struct {
+	Path string
+	What string
+}
+
+// Error names the file and the number.
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("%s: %s is the highest possible: go on in another file", e.Path, e.What)
 }

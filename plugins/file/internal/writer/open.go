@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -123,19 +124,41 @@ func isEmpty(path string) bool {
 // header is that of a new file: created later than all before it.
 func (w *Writer) header(now time.Time) (format.Header, error) {
 	h := format.Header{Name: filepath.Base(w.path), Created: now.UnixMilli(), Interval: w.o.Interval}
-	if w.file != nil {
-		h.Created = max(h.Created, w.file.Header.Created+1)
-		return h, nil
+	before, known := int64(0), w.file != nil
+	if known {
+		before = w.file.Header.Created
 	}
-	if n := len(w.rotated); n > 0 {
-		last, err := segment.Open(w.rotated[n-1])
+	for i := len(w.rotated) - 1; i >= 0 && !known; i-- {
+		f, err := segment.Open(w.rotated[i])
+		if w.passed(err) {
+			continue
+		}
 		if err != nil {
 			return h, err
 		}
-		h.Created = max(h.Created, last.Header.Created+1)
-		return h, last.Close()
+		before, known = f.Header.Created, true
+		if err := f.Close(); err != nil {
+			return h, err
+		}
 	}
+	if !known {
+		return h, nil
+	}
+	if before == math.MaxInt64 {
+		return h, &ExhaustedError{Path: w.path, What: "the time of creation in its header"}
+	}
+	h.Created = max(h.Created, before+1)
 	return h, nil
+}
+
+// passed reports whether a rotated file is none that can be read. Writing goes
+// on without it.
+func (w *Writer) passed(err error) bool {
+	if !errors.As(err, new(*segment.KindError)) {
+		return false
+	}
+	w.o.Logger.Warn("a rotated file cannot be read and is passed", "err", err)
+	return true
 }
 
 // take finds out where the next record goes and what the keys are.

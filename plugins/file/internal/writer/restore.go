@@ -105,6 +105,9 @@ func (w *Writer) knowTail(tail *index.Tail, here bool) {
 // not to write the next.
 func (w *Writer) knowRotated(ctx context.Context, s segment.Segment, from int64) error {
 	f, err := segment.Open(s)
+	if w.passed(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,9 @@ func (w *Writer) makeNext(now time.Time) (*segment.File, *side, error) {
 // changeNames gives the active file the name of a rotated one and the next file
 // the name of the active one: both, or neither.
 func (w *Writer) changeNames(number uint64) error {
+	if number > segment.MaxNumber {
+		return &ExhaustedError{Path: w.path, What: "the number of its last rotated file"}
+	}
 	old := segment.Rotated(w.path, number)
 	if _, err := os.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("rotate to %s: %w", old, fs.ErrExist), err)

@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
+	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 )
 
 // sideSuffix is what the name of the side file has behind the path.
@@ -130,7 +131,7 @@ func parseSide(b []byte) (*side, error) {
 }
 
 func readSide(path string) (*side, error) {
-	f, err := os.Open(path)
+	f, err := segment.OpenRegular(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +170,13 @@ func replaceSide(path string, b []byte, sync bool) error {
 	return os.Rename(path+nextSuffix, path)
 }
 
-// readSome reads the first bytes of a file, n at most.
+// readSome reads the first bytes of a file, n at most. What is no file is in the
+// way.
 func readSome(path string, n int) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := segment.OpenRegular(path, os.O_RDONLY)
+	if errors.As(err, new(*segment.KindError)) {
+		return nil, &InTheWayError{Path: path}
+	}
 	if err != nil {
 		return nil, err
 	}

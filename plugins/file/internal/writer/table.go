@@ -4,6 +4,7 @@ package writer
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -29,6 +30,8 @@ type table struct {
 	listed int    // markers in beacons since the file was opened: whose turn it is
 
 	longest int // of the names that have been in the file
+
+	high bool // a sequence may come to its end
 
 	batch   uint64
 	before  []key // what the keys changed in this batch were, new ones with sequence 0
@@ -106,6 +109,20 @@ func (t *table) know(name string, sequence uint64, time int64, last uint16, here
 	if sequence >= k.sequence {
 		k.sequence, k.time, k.last, k.running = sequence, max(k.time, time), last, last
 	}
+	t.high = t.high || sequence > highSequence
+}
+
+// highSequence is so high that no writer gets there in its life, and so far from
+// the end that none gets from there to it.
+const highSequence = math.MaxUint64 - 1<<62
+
+// ended reports whether a key has the highest sequence there is.
+func (t *table) ended(name string) bool {
+	if !t.high {
+		return false
+	}
+	k := t.keys[name]
+	return k != nil && k.sequence == math.MaxUint64
 }
 
 // leave begins another file, in which no key has a record yet.

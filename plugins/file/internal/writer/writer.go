@@ -95,6 +95,9 @@ func (w *Writer) Append(entries []Entry, done Done) {
 			continue
 		}
 		size, wrapped, err := measure(e)
+		if err == nil && w.table.ended(e.Key) {
+			err = &ExhaustedError{Path: w.path, What: "the last sequence of " + e.Key}
+		}
 		if err == nil {
 			err = w.makeRoom(entries, i, size, now, done)
 		}
