@@ -18,10 +18,19 @@ import (
 type batcher struct {
 	decoder envelope.Decoder
 	out     []pluginapi.Delivery
+	most    int // messages that fit into one frame, as the last ones did; 0 = not known
 }
 
-// deliveries returns the records as deliveries, without Handle and Attempt.
-func (b *batcher) deliveries(records []reader.Record) []pluginapi.Delivery {
+// frameBytes is about what a frame to the host holds: batches of that size leave
+// no small frames behind.
+const frameBytes = 120 << 10
+
+// perMessage is about what a delivery takes in a frame beside its own bytes.
+const perMessage = 48
+
+// deliveries returns the records as deliveries, without Handle and Attempt, and
+// whether none of them shares its payload with its record.
+func (b *batcher) deliveries(records []reader.Record) (ds []pluginapi.Delivery, spent bool) {
 	size := 0
 	for i := range records {
 		size += len(records[i].Payload)
@@ -32,6 +41,7 @@ func (b *batcher) deliveries(records []reader.Record) []pluginapi.Delivery {
 		clear(b.out[len(records):]) // what stands before is written over
 	}
 	b.out = slices.Grow(b.out[:0], len(records))[:len(records)]
+	frame, spent := 0, true
 	for i := range records {
 		r, d := &records[i], &b.out[i]
 		from := len(positions)
@@ -39,9 +49,26 @@ func (b *batcher) deliveries(records []reader.Record) []pluginapi.Delivery {
 		d.Handle, d.Attempt = nil, 0
 		d.Position, d.PublishedAt = positions[from:len(positions):len(positions)], time.UnixMilli(r.Time)
 		d.Undecodable = b.message(r, &d.Message)
+		frame += messageBytes(&d.Message) + len(d.Message.Name) + positionLen + perMessage
+		spent = spent && !same(d.Message.Payload, r.Payload)
 	}
-	return b.out
+	if len(records) > 0 {
+		b.most = max(1, frameBytes*len(records)/frame)
+	}
+	return b.out, spent
 }
+
+// room is how many messages the next batch should have at most.
+func (b *batcher) room(messages int) int {
+	messages = min(messages, maxBatch)
+	if b.most > 0 {
+		messages = min(messages, b.most)
+	}
+	return messages
+}
+
+// same reports whether two payloads are the same memory.
+func same(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
 // message takes a record apart. One that is over a limit is a message without
 // payload, and why.

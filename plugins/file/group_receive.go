@@ -88,7 +88,7 @@ func (g *group) again(ctx context.Context, room pluginapi.Room) (b pluginapi.Bat
 		g.records = append(g.records, r)
 		g.entries = append(g.entries, g.tracker.Again())
 	}
-	b.Deliveries = g.deliveries(g.records)
+	b.Deliveries, _ = g.deliveries(g.records)
 	clear(g.records)
 	return b, err
 }
@@ -125,7 +125,10 @@ func (g *group) more(ctx context.Context, room pluginapi.Room, b *pluginapi.Batc
 	switch {
 	case len(got.Records) > 0:
 		g.deliver(got.Records)
-		b.Deliveries = g.deliveries(got.Records)
+		var spent bool
+		if b.Deliveries, spent = g.deliveries(got.Records); spent {
+			g.cursor.Spent()
+		}
 	case !g.fresh:
 		g.tracker.Moved(position.Place(g.cursor.Place()))
 		g.saved(g.tracker.Save())
@@ -157,7 +160,7 @@ func (g *group) next(ctx context.Context, room pluginapi.Room) (reader.Batch, er
 		return reader.Batch{}, nil
 	default:
 	}
-	got, err := g.cursor.Next(waiting, min(room.Messages, maxBatch), min(room.Bytes, maxBatchBytes))
+	got, err := g.cursor.Next(waiting, g.batcher.room(room.Messages), min(room.Bytes, maxBatchBytes))
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		return got, nil // called back by signal, or to note how far it is
 	}
@@ -192,19 +195,19 @@ func (g *group) deliver(records []reader.Record) {
 
 // deliveries makes deliveries of the records and entries, once the position says
 // that they are handed out.
-func (g *group) deliveries(records []reader.Record) []pluginapi.Delivery {
+func (g *group) deliveries(records []reader.Record) (deliveries []pluginapi.Delivery, spent bool) {
 	if len(records) == 0 {
-		return nil
+		return nil, false
 	}
 	g.saved(g.tracker.Save())
-	ds := g.batcher.deliveries(records)
+	ds, spent := g.batcher.deliveries(records)
 	for i := range ds {
 		d := &ds[i]
 		d.Handle, d.Identity = g.entries[i], d.Position
 		d.Attempt = attempt(g.entries[i].Attempt, d.Message.Headers)
 	}
 	g.caught = false
-	return ds
+	return ds, spent
 }
 
 // attempt is the number of a delivery. A record that is a copy itself, of a run

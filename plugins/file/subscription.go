@@ -82,8 +82,12 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 		<-ctx.Done()
 		return pluginapi.Batch{}, context.Cause(ctx)
 	}
-	got, err := s.cursor.Next(ctx, min(room.Messages, maxBatch), min(room.Bytes, maxBatchBytes))
-	b := pluginapi.Batch{Deliveries: s.batcher.deliveries(got.Records), CaughtUp: got.CaughtUp}
+	got, err := s.cursor.Next(ctx, s.batcher.room(room.Messages), min(room.Bytes, maxBatchBytes))
+	b := pluginapi.Batch{CaughtUp: got.CaughtUp}
+	var spent bool
+	if b.Deliveries, spent = s.batcher.deliveries(got.Records); spent {
+		s.cursor.Spent()
+	}
 	s.reports = s.reports[:0]
 	for _, p := range got.Problems {
 		s.reports = append(s.reports, reportOf(p))

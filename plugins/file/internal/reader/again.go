@@ -53,6 +53,7 @@ func (r *Reader) kept(s *source, off int64) (Record, bool) {
 	if i == len(ch.entries) || ch.entries[i].at != at {
 		return Record{}, false
 	}
+	ch.shared = true
 	return ch.record(&ch.entries[i]), true
 }
 

@@ -53,8 +53,9 @@ type flight struct {
 type cache struct {
 	limit int64
 
-	mu   sync.Mutex
-	used int64
+	mu    sync.Mutex
+	used  int64
+	spare [][]byte // memory to read into
 	// newest and oldest end the order of use.
 	newest, oldest *chunk
 }

@@ -5,6 +5,7 @@ package reader
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 )
 
 // entry is a record of a chunk, without pointers.
@@ -32,7 +33,7 @@ type flaw struct {
 }
 
 // chunk is a piece of a segment, read and parsed once for all cursors. Nothing
-// of it changes once it is made.
+// that is read changes once it is made.
 type chunk struct {
 	src       *source
 	off, next int64 // where it begins and what follows begins, both boundaries
@@ -44,6 +45,10 @@ type chunk struct {
 	firsts    []uint32          // index of each key's first entry
 	table     map[string]uint32 // index of a key, where there are many
 	flaws     []flaw
+
+	memory []byte       // of buf, where it can be used again
+	holds  atomic.Int32 // batches with payloads of it that are not spent
+	shared bool         // payloads of it are elsewhere
 
 	newer, older *chunk // in the cache's order of use, which owns them
 

@@ -33,6 +33,8 @@ type Cursor struct {
 	keys     []bool     // of a chunk, that match
 	records  []Record
 	problems []*Problem
+	given    []*chunk // with payloads in the last batch
+	passed   []*chunk // that the last batch ends behind
 }
 
 // unrest is an end of file that may be in the making.
@@ -76,6 +78,7 @@ func (f *filter) passes(s *source, off int64, e *entry) bool {
 func (c *Cursor) Next(ctx context.Context, most int, bytes int64) (Batch, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forget()
 	clear(c.records) // payloads given out earlier are not kept for this
 	clear(c.problems)
 	b := Batch{Records: c.records[:0], Problems: c.problems[:0]}
@@ -92,11 +95,32 @@ func (c *Cursor) Next(ctx context.Context, most int, bytes int64) (Batch, error)
 			return Batch{}, err
 		}
 	}
+	c.further(ctx, limits{most, bytes}, &b)
 	c.records, c.problems = b.Records, b.Problems
 	if c.replay && len(b.Records) > 0 && len(b.Problems) == 0 {
 		b.CaughtUp = c.caughtUp(ctx)
 	}
 	return b, nil
+}
+
+// further fills a batch with what is known to stand behind its records.
+func (c *Cursor) further(ctx context.Context, l limits, b *Batch) {
+	for n := len(b.Records); n > 0 && n < l.records && len(b.Problems) == 0 && c.far(); n = len(b.Records) {
+		rest := limits{l.records - n, l.bytes}
+		if l.bytes > 0 {
+			for i := range b.Records {
+				rest.bytes -= int64(len(b.Records[i].Payload))
+			}
+			if rest.bytes <= 0 {
+				return
+			}
+		}
+		f, err := c.r.at(ctx, c.src, c.off, c.r.watch.generation())
+		if err != nil || f.chunk == nil {
+			return // which the next call meets again
+		}
+		c.take(f.chunk, rest, b)
+	}
 }
 
 // limits of a batch.
@@ -178,8 +202,11 @@ func (c *Cursor) Close() {
 	defer c.mu.Unlock()
 	c.stand(nil, c.off)
 	c.r.mu.Lock()
-	delete(c.r.cursors, c)
-	c.r.mu.Unlock()
+	defer c.r.mu.Unlock()
+	if _, ok := c.r.cursors[c]; ok {
+		delete(c.r.cursors, c)
+		c.r.reading.Add(-1)
+	}
 }
 
 // stand puts the cursor at a boundary of a source it has a part in.

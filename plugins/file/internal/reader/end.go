@@ -26,11 +26,7 @@ const removed = time.Second
 // is about to give out: then they are told to be the last ones, and what is
 // written because of them is not read by it any more.
 func (c *Cursor) caughtUp(ctx context.Context) bool {
-	const near = int64(format.EndLen) // no more than a mark
-	c.r.cache.mu.Lock()
-	far := c.src.size-c.off > near
-	c.r.cache.mu.Unlock()
-	if far {
+	if c.far() {
 		return false
 	}
 	f, err := c.r.at(ctx, c.src, c.off, anew)
@@ -40,6 +36,14 @@ func (c *Cursor) caughtUp(ctx context.Context) bool {
 	sealed, _, err := c.r.seal(c.src, anew)
 	c.quiet = err == nil && !sealed
 	return c.quiet
+}
+
+// far reports whether more than an end mark is known to stand behind the
+// cursor.
+func (c *Cursor) far() bool {
+	c.r.cache.mu.Lock()
+	defer c.r.cache.mu.Unlock()
+	return c.src.size-c.off > int64(format.EndLen)
 }
 
 // end is at the end of the active file, where nothing whole stands.

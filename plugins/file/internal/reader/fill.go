@@ -73,6 +73,9 @@ func (s *source) fill(off, limit int64) (found, error) {
 		if stop.at > 0 {
 			used, held := s.r.slab.trim(buf, stop.at)
 			f.chunk = b.chunk(s, off, off+int64(stop.at), used, held)
+			if cap(buf) == s.r.chunk && cap(buf) > slabMost {
+				f.chunk.memory = buf[:cap(buf)]
+			}
 			s.name(f.chunk)
 			s.hold(f.chunk)
 			return f, nil
@@ -113,7 +116,7 @@ func (s *source) fill(off, limit int64) (found, error) {
 // read reads up to n bytes at off into memory that nothing else is written
 // to, as far as it is kept.
 func (s *source) read(off, n int64) ([]byte, error) {
-	buf := s.r.slab.take(int(n))
+	buf := s.r.memory(int(n))
 	got, err := s.file.ReadAt(buf, off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read %s at offset %d: %w", s.file.Path, off, err)

@@ -74,6 +74,7 @@ type Reader struct {
 	closed  bool
 	sources map[sourceKey]*source
 	cursors map[*Cursor]struct{}
+	reading atomic.Int32 // how many there are
 
 	keysMu sync.Mutex
 	keys   map[string]string

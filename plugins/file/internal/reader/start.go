@@ -28,6 +28,7 @@ func (r *Reader) Cursor(m Match, s Start, replay bool) (*Cursor, error) {
 	closed := r.closed
 	if !closed {
 		r.cursors[c] = struct{}{}
+		r.reading.Add(1)
 	}
 	r.mu.Unlock()
 	if closed {

@@ -15,6 +15,8 @@ func (c *Cursor) take(ch *chunk, l limits, b *Batch) {
 	}
 	at := uint32(c.off - ch.off)
 	flaw, until := ch.flaw(at)
+	before := len(b.Records)
+	defer func() { c.took(ch, len(b.Records)-before) }()
 	walk := c.walk(ch, at, until)
 	for i, ok := walk.next(); ok; i, ok = walk.next() {
 		e := &ch.entries[i]
@@ -39,6 +41,17 @@ func (c *Cursor) take(ch *chunk, l limits, b *Batch) {
 	}
 	if p := flaw.problem; c.told != ch.off+int64(flaw.at) && (flaw.end == 0 || p.Key == "" || c.match.Has(p.Key)) {
 		b.Problems = append(b.Problems, p)
+	}
+}
+
+// took takes note of a chunk that a batch has n records of.
+func (c *Cursor) took(ch *chunk, n int) {
+	if n > 0 {
+		ch.holds.Add(1)
+		c.given = append(c.given, ch)
+	}
+	if c.off == ch.next {
+		c.passed = append(c.passed, ch)
 	}
 }
 
