@@ -15,6 +15,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -108,15 +109,31 @@ func marked(payload []byte) bool {
 func fitLines(headers core.Headers) bool {
 	for i := range headers {
 		name, value := headers[i].Name, headers[i].Value
-		if name == "" || !fitsLine([]byte(name)) || bytes.IndexByte([]byte(name), ':') >= 0 || !fitsLine(value) {
+		if name == "" || strings.IndexByte(name, ':') >= 0 || !fitsLine(name) || !fitsLine(value) {
 			return false
 		}
 	}
 	return true
 }
 
-func fitsLine(b []byte) bool {
+// fitsLine reports whether text survives at the end of a line or before a colon.
+func fitsLine[T string | []byte](text T) bool {
+	if usual(text) {
+		return true
+	}
+	b := []byte(text)
 	return utf8.Valid(b) && bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 && !blankEnds(b)
+}
+
+// usual reports whether text is ASCII without control characters and has no
+// blank at an end, as nearly all headers.
+func usual[T string | []byte](text T) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return len(text) == 0 || text[0] != ' ' && text[len(text)-1] != ' '
 }
 
 // blankEnds reports whether b begins or ends with a blank, as Unicode knows
