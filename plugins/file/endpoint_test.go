@@ -236,3 +236,23 @@ func TestWhatIsSureToBePublished(t *testing.T) {
 		})
 	}
 }
+
+// A replay that starts at the end has nothing to read; with a group it moves the
+// position there.
+func TestInspectWarnsOfAnEmptyReplay(t *testing.T) {
+	for _, tt := range []struct {
+		o    settings.Subscription
+		warn bool
+	}{
+		{settings.Subscription{Replay: true, Start: settings.End()}, true},
+		{settings.Subscription{Replay: true, Start: settings.End(), Group: "g"}, false},
+		{settings.Subscription{Start: settings.End()}, false},
+		{settings.Subscription{Replay: true}, false},
+	} {
+		got := inspect(t, settings.Settings{}, pluginapi.Usage{Registrations: []pluginapi.Registration{registration(t, 0, "k", tt.o)}})
+		fs := got.Registrations[0].Findings
+		if warns := len(fs) == 1 && fs[0].Warning && fs[0].Option == "start" && fs[0].Fix != ""; warns != tt.warn || len(fs) > 1 {
+			t.Errorf("%+v: findings %+v", tt.o, fs)
+		}
+	}
+}

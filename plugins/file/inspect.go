@@ -64,6 +64,13 @@ func inspectRegistration(r *pluginapi.Registration, taken map[string]bool) plugi
 	default:
 		taken[position] = true
 	}
+	if o.Replay && o.Group == "" && o.Start.Kind() == settings.StartEnd {
+		report.Findings = append(report.Findings, pluginapi.Finding{
+			Warning: true, Option: "start",
+			Message: "a replay that starts at the end reads nothing",
+			Fix:     "start it elsewhere, or leave replay out to read what comes",
+		})
+	}
 	if grows(r, &o) {
 		report.Findings = append(report.Findings, pluginapi.Finding{
 			Warning: true, Option: "replay",

@@ -118,9 +118,20 @@ func ParseStart(text string) (Start, error) {
 		wordBeginning, wordEnd, wordSequence+" 7", wordTimestamp+" 2026-11-30T00:00:00Z")
 }
 
+// A number from leastSeconds on and below mostSeconds is a time of 2001 to 5138 in
+// seconds, and one of the early seventies in milliseconds, when there were no
+// stream files.
+const (
+	leastSeconds = 1_000_000_000
+	mostSeconds  = 100_000_000_000
+)
+
 // parseTimestamp reads a time or milliseconds since 1970.
 func parseTimestamp(value string) (Start, error) {
 	if ms, err := strconv.ParseInt(value, 10, 64); err == nil && ms >= 0 {
+		if ms >= leastSeconds && ms < mostSeconds {
+			return Start{}, fmt.Errorf("%q is a time in seconds, as it seems: give milliseconds, or a time as in 2026-11-30T00:00:00Z", value)
+		}
 		return Start{kind: StartTime, millis: ms}, nil
 	}
 	t, err := time.Parse(time.RFC3339, value)

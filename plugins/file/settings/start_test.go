@@ -28,6 +28,9 @@ func TestParseStart(t *testing.T) {
 		{"timestamp 2026-11-30T05:26:30.25+03:00", settings.After(when)},
 		{"timestamp 1700000000123", settings.After(time.UnixMilli(1700000000123))},
 		{"timestamp 9223372036854775807", settings.After(time.UnixMilli(1<<63 - 1))},
+		{"timestamp 999999999", settings.After(time.UnixMilli(999_999_999))},
+		{"timestamp 100000000000", settings.After(time.UnixMilli(100_000_000_000))},
+		{"timestamp 1970-02-01T00:00:00Z", settings.After(time.Date(1970, 2, 1, 0, 0, 0, 0, time.UTC))},
 		{"timestamp 0", settings.After(time.UnixMilli(0))},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
@@ -57,6 +60,9 @@ func TestParseStartRefuses(t *testing.T) {
 		"timestamp yesterday":            "is no time",
 		"timestamp -1":                   "is no time",
 		"timestamp 1969-12-31T00:00:00Z": "is no time",
+		"timestamp 1700000000":           "in seconds",
+		"timestamp 1000000000":           "in seconds",
+		"timestamp 99999999999":          "in seconds",
 		"7":                              "is no start",
 	} {
 		if got, err := settings.ParseStart(text); err == nil || !strings.Contains(err.Error(), want) {
