@@ -102,30 +102,16 @@ func syncFolder(path string) error {
 // mend finishes, or takes back, what was going on when a writer of the path was
 // killed.
 func (w *Writer) mend() error {
-	next := segment.Segment{Path: w.path + nextSuffix}
-	made, err := segment.Open(next)
+	created, whole, err := w.leftNext()
+	if err != nil || !whole {
+		return err
+	}
+	active, err := segment.Open(segment.Segment{Path: w.path})
 	var kind *segment.KindError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.As(err, &kind):
-		return w.dropNext()
-	case err != nil:
-		return err
-	}
-	created := made.Header.Created
-	whole, err := w.isNext(made)
-	if err := errors.Join(err, made.Close()); err != nil {
-		return err
-	}
-	if !whole {
-		return w.dropNext()
-	}
-	active, err := segment.Open(segment.Segment{Path: w.path})
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
 		w.o.Logger.Info("a rotation that was cut short is finished", "path", w.path)
-		return os.Rename(next.Path, w.path)
+		return os.Rename(w.path+nextSuffix, w.path)
 	case errors.As(err, &kind):
 		return w.dropNext()
 	case err != nil:
@@ -146,6 +132,25 @@ func (w *Writer) mend() error {
 	}
 	w.o.Logger.Info("a rotation that was cut short is finished", "path", w.path)
 	return w.changeNames(list[len(list)-1].Number)
+}
+
+// leftNext looks at what a writer before this one, or a rotation that failed, has
+// left of a file in the making. What is not whole is removed.
+func (w *Writer) leftNext() (created int64, whole bool, err error) {
+	f, err := segment.Open(segment.Segment{Path: w.path + nextSuffix})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, false, nil
+	case errors.As(err, new(*segment.KindError)):
+		return 0, false, w.dropNext()
+	case err != nil:
+		return 0, false, err
+	}
+	whole, err = w.isNext(f)
+	if err = errors.Join(err, f.Close()); err == nil && !whole {
+		err = w.dropNext()
+	}
+	return f.Header.Created, whole, err
 }
 
 // isNext reports whether a stream file in the making is whole. One that a writer

@@ -95,6 +95,28 @@ func TestAFileWithASecondNameIsNotInTheMaking(t *testing.T) {
 	}
 }
 
+// What a failed rotation could not remove does not keep the next one from
+// succeeding.
+func TestAFileInTheMakingThatIsLeftIsReplaced(t *testing.T) {
+	path := filepath.Join(folder(t), "orders.ss")
+	w := open(t, path, Options{RotateBytes: 500})
+	for i := range 3 {
+		left, _, err := w.makeNext(w.o.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := left.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := put(t, w, plain("a", strings.Repeat("x", 300))...); got[0] != uint64(i)+1 {
+			t.Errorf("got %v", got)
+		}
+	}
+	if got := messages(all(t, path)); len(got) != 3 {
+		t.Errorf("got %d records", len(got))
+	}
+}
+
 // ends is a file with one record.
 func ends(t *testing.T, created int64, sequence uint64) string {
 	t.Helper()

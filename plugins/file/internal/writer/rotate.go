@@ -92,6 +92,13 @@ func (w *Writer) makeNext(now time.Time) (*segment.File, *side, error) {
 	prime.last = format.Checksum([]byte(primePayload))
 	s.keys = append(s.keys, prime) // the later one counts
 	next := w.path + nextSuffix
+	if _, left, err := w.leftNext(); err != nil {
+		return nil, nil, err
+	} else if left { // by a rotation that failed and could not remove it
+		if err := w.dropNext(); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := writeNew(next, beginning(h, prime.sequence, prime.time), fi.Mode().Perm(), w.o.Sync != SyncNone); err != nil {
 		return nil, nil, err
 	}
