@@ -90,7 +90,7 @@ func (a *alone) write(ctx context.Context, row FileRow, d time.Duration) (Sample
 	err := sleep(ctx, d/4)
 	var s Sample
 	if err == nil {
-		s, err = here.between(ctx, &receipts, func() error { return sleep(ctx, d) })
+		s, err = here.during(ctx, &receipts, d)
 	}
 	over()
 	return s, errors.Join(err, <-done)
@@ -188,7 +188,7 @@ func (a *alone) tail(ctx context.Context, row FileRow, d time.Duration) (Sample,
 			if err := sleep(ctx, warmUp); err != nil {
 				return Sample{}, err
 			}
-			return here.between(ctx, &count, func() error { return sleep(ctx, d) })
+			return here.during(ctx, &count, d)
 		})
 }
 

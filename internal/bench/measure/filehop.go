@@ -76,24 +76,31 @@ func replayFile(ctx context.Context, s *Subject, row FileRow, group string, n ui
 		return Sample{}, err
 	}
 	s.reads.released = !row.Group
-	reached := make(chan struct{}, 2)
-	f, err := openFlow(ctx, s, r, row.hop(), func(f *flow) { f.marks, f.reached = []uint64{n / warmPart, n}, reached })
+	var marks []mark
+	var failed error
+	over := make(chan struct{})
+	f, err := openFlow(ctx, s, r, row.hop(), func(f *flow) {
+		f.marks = []uint64{max(n/warmPart, 1), n}
+		f.reached = func() {
+			m, err := s.mark(ctx, &f.messages)
+			marks, failed = append(marks, m), errors.Join(failed, err)
+			if len(marks) == 2 {
+				close(over)
+			}
+		}
+	})
 	if err != nil {
 		return Sample{}, err
 	}
-	wait := func() error {
-		select {
-		case <-reached:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d messages: %w", f.messages.Load(), n, ctx.Err())
-		}
+	select {
+	case <-over:
+	case <-ctx.Done():
+		err = fmt.Errorf("%d of %d messages: %w", f.messages.Load(), n, ctx.Err())
 	}
-	if err = wait(); err != nil {
-		return Sample{}, errors.Join(err, f.end())
+	if err = errors.Join(err, f.end(), failed); err != nil {
+		return Sample{}, err
 	}
-	sample, err := s.between(ctx, &f.messages, wait)
-	return sample, errors.Join(err, f.end())
+	return marks[1].since(marks[0]), nil
 }
 
 // tailFile measures reading what the same endpoint writes meanwhile.

@@ -157,7 +157,7 @@ func publishRate(ctx context.Context, s *Subject, row FileRow, d time.Duration) 
 	if err = sleep(ctx, d/4); err != nil {
 		return Sample{}, errors.Join(err, p.end())
 	}
-	sample, err := s.between(ctx, &p.receipts, func() error { return sleep(ctx, d) })
+	sample, err := s.during(ctx, &p.receipts, d)
 	return sample, errors.Join(err, p.end())
 }
 

@@ -73,8 +73,8 @@ type flow struct {
 	seen    func(age time.Duration) // of each lone message; nil = not asked
 
 	messages atomic.Uint64
-	marks    []uint64      // numbers of messages, ascending,
-	reached  chan struct{} // that are told of; as many fit in
+	marks    []uint64 // numbers of messages, ascending,
+	reached  func()   // that are told of before more is received
 	tasks    sync.WaitGroup
 	mu       sync.Mutex
 	first    uint64 // received and not settled: ids from first to next-1
@@ -139,7 +139,7 @@ func (f *flow) receive() error {
 			f.seen(age)
 		}
 		for total := f.messages.Add(uint64(n)); len(f.marks) > 0 && total >= f.marks[0]; f.marks = f.marks[1:] {
-			f.reached <- struct{}{}
+			f.reached()
 		}
 		f.mu.Lock()
 		if first != f.next {
@@ -209,11 +209,22 @@ func (f *flow) measure(ctx context.Context, d time.Duration) (Sample, error) {
 	if err := sleep(ctx, warmUp); err != nil {
 		return Sample{}, err
 	}
-	return f.subject.between(ctx, &f.messages, func() error { return sleep(ctx, d) })
+	return f.subject.during(ctx, &f.messages, d)
 }
 
-// between measures what count counts while wait waits, and until there is
-// something of it.
+// during measures what count counts for d, and until there is something of it.
+func (s *Subject) during(ctx context.Context, count *atomic.Uint64, d time.Duration) (Sample, error) {
+	return s.between(ctx, count, func() error {
+		first := count.Load()
+		err := sleep(ctx, d)
+		for err == nil && count.Load() == first {
+			err = sleep(ctx, lookEvery)
+		}
+		return err
+	})
+}
+
+// between measures what count counts while wait waits.
 func (s *Subject) between(ctx context.Context, count *atomic.Uint64, wait func() error) (Sample, error) {
 	before, err := s.mark(ctx, count)
 	if err != nil {
@@ -221,11 +232,6 @@ func (s *Subject) between(ctx context.Context, count *atomic.Uint64, wait func()
 	}
 	if err := wait(); err != nil {
 		return Sample{}, err
-	}
-	for count.Load() == before.messages {
-		if err := sleep(ctx, lookEvery); err != nil {
-			return Sample{}, err
-		}
 	}
 	after, err := s.mark(ctx, count)
 	return after.since(before), err
