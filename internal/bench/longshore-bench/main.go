@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.StringVar(&plan.Files.Plugin, "files", beside("longshore-transport-file"), "the file of the plugin of stream files, \"\" = they are not measured")
 	f.StringVar(&plan.Files.Folder, "folder", "", "where stream files are written, \"\" = the folder of temporary files")
 	f.IntVar(&plan.Files.Bytes, "replay", 128<<20, "bytes of payload in a stream file that is replayed")
-	f.DurationVar(&plan.Files.Time, "write", 200*time.Millisecond, "time of one measurement of writing stream files")
+	f.DurationVar(&plan.Files.Time, "write", 100*time.Millisecond, "time of one measurement of writing stream files")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
 	if err := f.Parse(args); err != nil {
 		return err

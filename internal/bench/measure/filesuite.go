@@ -23,9 +23,12 @@ type files struct {
 	round   int
 }
 
+// mostLatency keeps the rows of stream files within a minute.
+const mostLatency = 500 * time.Millisecond
+
 // openFiles writes the files that are replayed.
 func openFiles(ctx context.Context, p Plan) (f *files, err error) {
-	f = &files{plan: p.Files, latency: p.Latency, counts: map[int]uint64{}}
+	f = &files{plan: p.Files, latency: min(p.Latency, mostLatency), counts: map[int]uint64{}}
 	if f.folder, err = os.MkdirTemp(p.Files.Folder, "longshore-bench-"); err != nil {
 		return nil, err
 	}
