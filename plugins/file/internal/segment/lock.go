@@ -4,6 +4,7 @@ package segment
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -91,16 +92,13 @@ func acquire(path, owner string) (*Lock, error) {
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ELOOP) {
 		return nil, &InTheWayError{Path: name}
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, cmp.Or(others(path, name), err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	err = again(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		held := &LockedError{Path: path}
-		held.PID, held.Owner = holder(f)
-		return nil, errors.Join(held, f.Close())
-	}
-	if err != nil {
+	if err := flock(f, path); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	l := &Lock{file: f, path: name}
@@ -128,6 +126,31 @@ func acquire(path, owner string) (*Lock, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return l, nil
+}
+
+// flock locks an open lock file of a path.
+func flock(f *os.File, path string) error {
+	err := again(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	held := &LockedError{Path: path}
+	held.PID, held.Owner = holder(f)
+	return held
+}
+
+// others returns that somebody holds the lock of a path whose lock file is
+// another user's. It is nil where nobody does or that cannot be seen.
+func others(path, name string) error {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	held, _ := errors.AsType[*LockedError](flock(f, path))
+	if err := f.Close(); err != nil || held == nil { // which gives the lock back
+		return nil
+	}
+	return held
 }
 
 // isLock reports whether a file may be what a lock has left behind: the number
