@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/spelling"
 )
 
 // Schema is a JSON Schema that a plugin gave. It may be used by any goroutine.
@@ -88,25 +89,30 @@ func collect(e *jsonschema.ValidationError, schema any, out *[]core.Diagnostic) 
 			return
 		}
 	}
-	at := fieldPath(e.InstanceLocation)
+	where := fieldPath(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			*out = append(*out, core.Diagnostic{Path: joinPath(at, name), Message: "is required", Fix: "set it"})
+			*out = append(*out, core.Diagnostic{Path: joinPath(where, name), Message: "is required", Fix: "set it"})
 		}
 	case *kind.AdditionalProperties:
-		fix := unknownFix(fields(schema, e.SchemaURL))
+		known := fields(schema, e.SchemaURL)
 		for _, name := range k.Properties {
-			*out = append(*out, core.Diagnostic{Path: joinPath(at, name), Message: "is no known field", Fix: fix})
+			*out = append(*out, core.Diagnostic{Path: joinPath(where, name), Message: "is no known field", Fix: unknownFix(name, known)})
 		}
 	default:
 		message, fix := schemaMessage(e.ErrorKind)
+		if _, ok := e.ErrorKind.(*kind.Type); ok {
+			if doc, _ := at(schema, e.SchemaURL)["description"].(string); doc != "" {
+				fix += ": " + doc
+			}
+		}
 		if like := examples(schema, e.SchemaURL); len(like) > 0 {
 			if _, ok := e.ErrorKind.(*kind.Pattern); ok {
 				fix = "write it like " + strings.Join(like, " or ")
 			}
 		}
-		*out = append(*out, core.Diagnostic{Path: at, Message: message, Fix: fix})
+		*out = append(*out, core.Diagnostic{Path: where, Message: message, Fix: fix})
 	}
 }
 
@@ -114,7 +120,10 @@ func collect(e *jsonschema.ValidationError, schema any, out *[]core.Diagnostic) 
 const shownFields = 12
 
 // unknownFix says what to do about a field that is none of these.
-func unknownFix(known []string) string {
+func unknownFix(name string, known []string) string {
+	if meant := spelling.Nearest(name, known); meant != "" {
+		return "did you mean " + meant + "?"
+	}
 	switch n := len(known); {
 	case n == 0:
 		return "remove it: nothing can be set here"
@@ -188,6 +197,9 @@ func schemaMessage(k jsonschema.ErrorKind) (message, fix string) {
 	case *kind.ExclusiveMaximum:
 		return "is too large", "use less than " + k.Want.RatString()
 	case *kind.MinLength:
+		if k.Got == 0 {
+			return "is empty", "give it a value"
+		}
 		return "is too short", fmt.Sprintf("use %d characters or more", k.Want)
 	case *kind.MaxLength:
 		return "is too long", fmt.Sprintf("use %d characters or less", k.Want)

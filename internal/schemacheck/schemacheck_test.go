@@ -20,6 +20,7 @@ const testSchema = `{
 		"tls": {"type": "object", "required": ["ca_file"], "properties": {"ca_file": {"type": "string"}}},
 		"topics": {"type": "array", "maxItems": 3, "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}},
 		"peers": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {"name": {}, "or/other": {}}}},
+		"start": {"type": "string", "minLength": 1, "description": "Where to begin, as in sequence 7."},
 		"wait": {"type": "string", "pattern": "^[0-9]+s$", "examples": ["3s", "10s"]},
 		"limit": {"type": "integer", "minimum": 1, "maximum": 10}
 	}
@@ -32,10 +33,12 @@ func TestCheckSchemaNamesFieldPaths(t *testing.T) {
 	}{
 		"right":          {`{"address": "tcp://x", "qos": 1}`, nil},
 		"missing":        {`{}`, []core.Diagnostic{{Path: "address", Message: "is required", Fix: "set it"}}},
-		"unknown":        {`{"address": "tcp://x", "adddress": 1}`, []core.Diagnostic{{Path: "adddress", Message: "is no known field", Fix: "remove it, or use one of address, limit, password, peers, qos, tls, topics, wait"}}},
-		"unknown within": {`{"address": "tcp://x", "peers": [{"nom": "a"}]}`, []core.Diagnostic{{Path: "peers[0].nom", Message: "is no known field", Fix: "remove it, or use one of name, or/other"}}},
+		"unknown":        {`{"address": "tcp://x", "adddress": 1}`, []core.Diagnostic{{Path: "adddress", Message: "is no known field", Fix: "did you mean address?"}}},
+		"unknown within": {`{"address": "tcp://x", "peers": [{"host": "a"}]}`, []core.Diagnostic{{Path: "peers[0].host", Message: "is no known field", Fix: "remove it, or use one of name, or/other"}}},
 		"nested":         {`{"address": "tcp://x", "tls": {}}`, []core.Diagnostic{{Path: "tls.ca_file", Message: "is required", Fix: "set it"}}},
 		"in a list":      {`{"address": "tcp://x", "topics": [{"name": "a"}, {"name": 2}]}`, []core.Diagnostic{{Path: "topics[1].name", Message: "has the type number", Fix: "use the type string"}}},
+		"with its doc":   {`{"address": "tcp://x", "start": 7}`, []core.Diagnostic{{Path: "start", Message: "has the type number", Fix: "use the type string: Where to begin, as in sequence 7."}}},
+		"empty":          {`{"address": "tcp://x", "start": ""}`, []core.Diagnostic{{Path: "start", Message: "is empty", Fix: "give it a value"}}},
 		"none of a kind": {`{"address": "tcp://x", "qos": 3}`, []core.Diagnostic{{Path: "qos", Message: "is none of the values that it may have", Fix: "use one of 0, 1, 2"}}},
 		"too small":      {`{"address": "tcp://x", "limit": 0}`, []core.Diagnostic{{Path: "limit", Message: "is too small", Fix: "use 1 or more"}}},
 		"too large":      {`{"address": "tcp://x", "limit": 11}`, []core.Diagnostic{{Path: "limit", Message: "is too large", Fix: "use 10 or less"}}},

@@ -3,8 +3,10 @@
 package schema
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math/big"
 	"reflect"
@@ -15,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/spelling"
 )
 
 // Check says what is wrong with raw, which is one JSON object; nothing is an
@@ -297,7 +300,7 @@ func (b *binder) text(path string, t *Type, l *Limits, s string, target reflect.
 		}
 		into, _ := target.Addr().Interface().(encoding.TextUnmarshaler)
 		if err := into.UnmarshalText([]byte(s)); err != nil {
-			b.add(path, "cannot be read: "+err.Error(), "see the documentation of "+path)
+			b.unread(path, err)
 		}
 	case Secret:
 		b.length(path, t, l, utf8.RuneCountInString(s))
@@ -312,6 +315,19 @@ func (b *binder) text(path string, t *Type, l *Limits, s string, target reflect.
 	}
 }
 
+// unread says why a type does not read a text: in its own words, and with its own
+// advice, where it returns a fault.
+func (b *binder) unread(path string, err error) {
+	f, ok := errors.AsType[*core.Fault](err)
+	if !ok || len(f.Diagnostics) == 0 {
+		b.add(path, "cannot be read: "+err.Error(), "see the documentation of "+path)
+		return
+	}
+	for _, d := range f.Diagnostics {
+		b.add(path, cmp.Or(d.Message, f.Message), d.Fix)
+	}
+}
+
 // suggest names the field that was perhaps meant, else all there are.
 func (t *Type) suggest(name string) string {
 	names := make([]string, len(t.Fields))
@@ -323,6 +339,9 @@ func (t *Type) suggest(name string) string {
 	}
 	if len(names) == 0 {
 		return "leave it out: nothing can be set here"
+	}
+	if meant := spelling.Nearest(name, names); meant != "" {
+		return "did you mean " + meant + "?"
 	}
 	return "leave it out, or use one of " + strings.Join(names, ", ")
 }

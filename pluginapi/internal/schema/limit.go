@@ -75,17 +75,33 @@ func (l *Limits) within(k Kind, at *big.Rat) (message, fix string) {
 	what := ""
 	switch k {
 	case Text, Secret:
-		what = " characters"
+		what = "character"
 	case List, Dict:
-		what = " entries"
+		what = "entry"
 	}
 	if l.Min != nil && at.Cmp(l.Min.at) < 0 {
-		return "is below " + l.Min.text + what, "give at least " + l.Min.text + what
+		if what != "" && at.Sign() == 0 {
+			return "is empty", "give at least " + plural(l.Min, what)
+		}
+		return "is below " + plural(l.Min, what), "give at least " + plural(l.Min, what)
 	}
 	if l.Max != nil && at.Cmp(l.Max.at) > 0 {
-		return "is above " + l.Max.text + what, "give at most " + l.Max.text + what
+		return "is above " + plural(l.Max, what), "give at most " + plural(l.Max, what)
 	}
 	return "", ""
+}
+
+// plural writes a limit with the things that it counts, if any.
+func plural(limit *bound, what string) string {
+	switch {
+	case what == "":
+		return limit.text
+	case limit.text == "1":
+		return "1 " + what
+	case what == "entry":
+		return limit.text + " entries"
+	}
+	return limit.text + " " + what + "s"
 }
 
 // oneOf says what is wrong with a text, "" when nothing is.

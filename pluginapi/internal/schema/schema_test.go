@@ -129,9 +129,10 @@ func TestDiagnostics(t *testing.T) {
 		{"two values", `{} {}`, []core.Diagnostic{{Message: "cannot be read as JSON: something follows the value", Fix: "give one JSON object"}}},
 		{"no UTF-8", "{\"url\":\"\xff\"}", []core.Diagnostic{{Message: "is not UTF-8", Fix: "write it in UTF-8"}}},
 		{"twice", `{"url":"abc","url":"abd"}`, []core.Diagnostic{{Path: "url", Message: "is given twice", Fix: "give it once"}}},
-		{"unknown", `{"url":"abc","ulr":"x","tls":{"ca_file":"x","ca-file":"y"}}`, []core.Diagnostic{
+		{"unknown", `{"url":"abc","ulr":"x","flavour":"x","tls":{"ca_file":"x","ca-file":"y"}}`, []core.Diagnostic{
 			{Path: "tls.ca-file", Message: "is not known", Fix: "write ca_file"},
-			{Path: "ulr", Message: "is not known", Fix: "leave it out, or use one of url, port, ratio, big, clean, level, token, wait, addr, tls, proxy, topics, labels, queues, words, zone"},
+			{Path: "flavour", Message: "is not known", Fix: "leave it out, or use one of url, port, ratio, big, clean, level, token, wait, addr, tls, proxy, topics, labels, queues, words, zone"},
+			{Path: "ulr", Message: "is not known", Fix: "did you mean url?"},
 		}},
 		{"case counts", `{"URL":"abc"}`, []core.Diagnostic{
 			{Path: "url", Message: "is missing", Fix: "set it: where the broker is"},
@@ -156,7 +157,7 @@ func TestDiagnostics(t *testing.T) {
 			{Path: "topics", Message: "is above 3 entries", Fix: "give at most 3 entries"},
 			{Path: "topics[0].qos", Message: "is above 2", Fix: "give at most 2"},
 			{Path: "topics[1].name", Message: "is missing", Fix: "set it: it is a text"},
-			{Path: "words", Message: "is below 1 entries", Fix: "give at least 1 entries"},
+			{Path: "words", Message: "is empty", Fix: "give at least 1 entry"},
 		}},
 		{"does not fit", `{"url":"abc","port":65536,"big":1e30,"ratio":1e999}`, []core.Diagnostic{
 			{Path: "port", Message: "is out of range", Fix: "give a number that fits uint16"},

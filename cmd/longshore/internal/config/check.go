@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/longshore-go/longshore/internal/spelling"
 )
 
 // checker finds what is wrong between fields.
@@ -95,7 +97,7 @@ func (c *checker) endpoint(path, name string) {
 	if len(known) > 0 {
 		fix += ", or write " + oneOf(known)
 	}
-	if s := suggest(name, known); s != "" {
+	if s := spelling.Nearest(name, known); s != "" {
 		fix = "did you mean " + s + "?"
 	}
 	c.fail(path, fix, "there is no endpoint %q", name)

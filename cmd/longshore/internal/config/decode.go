@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/longshore-go/longshore/internal/spelling"
 )
 
 // Limits of a file, so that aliases cannot make a small one endless.
@@ -136,7 +138,7 @@ func (d *decoder) structure(n *yaml.Node, path string, v reflect.Value) {
 			}
 		}
 		fix := "remove it; the fields here are " + strings.Join(names(fields), ", ")
-		if s := suggest(key.Value, names(fields)); s != "" {
+		if s := spelling.Nearest(key.Value, names(fields)); s != "" {
 			fix = "did you mean " + s + "?"
 		}
 		d.fail(key, at, fix, "unknown field")

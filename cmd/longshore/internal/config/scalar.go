@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/longshore-go/longshore/internal/spelling"
 )
 
 // scalar decodes a text, number or truth value.
@@ -122,7 +124,7 @@ func (d *decoder) text(n *yaml.Node, path string, v reflect.Value, f field) {
 		return
 	case len(f.enum) > 0 && !slices.Contains(f.enum, s):
 		fix := "write " + oneOf(f.enum)
-		if m := suggest(s, f.enum); m != "" {
+		if m := spelling.Nearest(s, f.enum); m != "" {
 			fix = "did you mean " + m + "? It can be " + oneOf(f.enum)
 		}
 		d.fail(n, path, fix, "cannot be %q", s)

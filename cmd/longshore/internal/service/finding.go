@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,6 +16,12 @@ import (
 
 // optionCommand is the option of findings about a command.
 const optionCommand = "exec.command"
+
+// What the paths of a transport's settings and options begin with.
+const (
+	settingsField = "settings."
+	optionsField  = "options."
+)
 
 // exitStatus is how a host writes the rule of an exit status.
 var exitStatus = regexp.MustCompile(`error Is\((exit status [0-9]+)\)`)
@@ -40,10 +47,13 @@ func field(option string) string {
 	}
 	// What a transport says of a field when it connects or subscribes.
 	if name, ok := strings.CutPrefix(option, "Connect."); ok {
-		return "settings." + name
+		return settingsField + name
 	}
 	if name, ok := strings.CutPrefix(option, "Subscription."); ok {
-		return "options." + name
+		if strings.HasPrefix(name, settingsField) {
+			return name // of the endpoint, met when a subscription was opened
+		}
+		return optionsField + name
 	}
 	return inForm(option)
 }
@@ -83,6 +93,9 @@ func inForm(text string) string {
 // with the names that the file uses.
 func Describe(f *config.File, fd host.Finding) string {
 	fd.Option = field(fd.Option)
+	if own := subscription(f, fd); own != "" && !f.Has(own+"."+fd.Option) && f.Has(own+"."+optionsField+fd.Option) {
+		fd.Option = optionsField + fd.Option // as the transport's inspection names it
+	}
 	at := f.At(path(f, fd))
 	fd.Message, fd.Fix, fd.Places = inForm(fd.Message), inForm(fd.Fix), nil // the places are in this program
 	return fmt.Sprintf("%s:%d:%d: %s", f.Name(), at.Line, at.Column, fd)
@@ -119,10 +132,8 @@ func path(f *config.File, fd host.Finding) string {
 		base = "endpoints." + fd.Endpoint
 		defaults = []string{base + ".defaults", "defaults"}
 	}
-	for i, s := range f.Subscriptions {
-		if s.From == fd.Endpoint && s.Name == fd.Subscription {
-			base = fmt.Sprintf("subscriptions[%d]", i) // of two alike the second one is too many
-		}
+	if !strings.HasPrefix(fd.Option, settingsField) {
+		base = cmp.Or(subscription(f, fd), base)
 	}
 	if fd.Option == "" {
 		return base
@@ -134,6 +145,17 @@ func path(f *config.File, fd host.Finding) string {
 		}
 	}
 	return own
+}
+
+// subscription returns the path of the subscription that a finding is about, ""
+// where it is about none. Of two alike the second one is too many.
+func subscription(f *config.File, fd host.Finding) (path string) {
+	for i, s := range f.Subscriptions {
+		if s.From == fd.Endpoint && s.Name == fd.Subscription {
+			path = fmt.Sprintf("subscriptions[%d]", i)
+		}
+	}
+	return path
 }
 
 // joined appends a field to each path.

@@ -68,6 +68,18 @@ func TestDescribe(t *testing.T) {
 			"service.yaml:9:15: subscription orders of endpoint in: options.from_start: there is no start; leave it out",
 		},
 		{
+			"option that the transport's inspection found wrong", host.Finding{
+				Endpoint: "in", Subscription: "orders", Option: "from_start", Message: "there is no start", Fix: "leave it out",
+			},
+			"service.yaml:9:15: subscription orders of endpoint in: options.from_start: there is no start; leave it out",
+		},
+		{
+			"setting that subscribing found wrong", host.Finding{
+				Endpoint: "in", Subscription: "orders", Option: "Subscription.settings.limits.bytes", Message: "is too low", Fix: "use 8",
+			},
+			"service.yaml:5:41: subscription orders of endpoint in: settings.limits.bytes: is too low; use 8",
+		},
+		{
 			"rule that is missing", host.Finding{
 				Endpoint: "in", Subscription: "orders", Option: "RetryTo", Message: "there is no destination for copies",
 				Fix: "name one with RetryTo or RetryToFunc",

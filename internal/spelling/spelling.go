@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+// Package spelling finds the name that was meant by one that nobody knows.
+package spelling
 
 import "strings"
 
-// suggest returns the candidate that got was most likely meant to be, or "".
-func suggest(got string, candidates []string) string {
+// Nearest returns the candidate that got was most likely meant to be, or "".
+func Nearest(got string, candidates []string) string {
 	best, least := "", max(len(got)/3, 1)+1
 	for _, c := range candidates {
 		d := distance(plain(got), plain(c))
@@ -44,12 +45,4 @@ func distance(a, b string) int {
 		before, last = last, row
 	}
 	return last[len(b)]
-}
-
-// oneOf joins names for people: "a, b or c".
-func oneOf(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
