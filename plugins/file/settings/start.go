@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/longshore-go/longshore/core"
 )
 
 // StartKind says what a Start names.
@@ -97,7 +99,7 @@ func (s *Start) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseStart reads a start.
+// ParseStart reads a start. What it cannot read is a *core.Fault with advice.
 func ParseStart(text string) (Start, error) {
 	word, value, valued := strings.Cut(text, " ")
 	switch {
@@ -108,13 +110,13 @@ func ParseStart(text string) (Start, error) {
 	case word == wordSequence && valued:
 		n, err := strconv.ParseUint(value, 10, 64)
 		if err != nil {
-			return Start{}, fmt.Errorf("%q is no sequence: give a whole number, as in %q", value, wordSequence+" 7")
+			return Start{}, unread(fmt.Sprintf("%q is no sequence", value), "give a whole number, as in %q", wordSequence+" 7")
 		}
 		return Sequence(n), nil
 	case word == wordTimestamp && valued:
 		return parseTimestamp(value)
 	}
-	return Start{}, fmt.Errorf("%q is no start: give %s, %s, %q or %q", text,
+	return Start{}, unread(fmt.Sprintf("%q is no start", text), "give %s, %s, %q or %q",
 		wordBeginning, wordEnd, wordSequence+" 7", wordTimestamp+" 2026-11-30T00:00:00Z")
 }
 
@@ -128,15 +130,30 @@ const (
 
 // parseTimestamp reads a time or milliseconds since 1970.
 func parseTimestamp(value string) (Start, error) {
-	if ms, err := strconv.ParseInt(value, 10, 64); err == nil && ms >= 0 {
-		if ms >= leastSeconds && ms < mostSeconds {
-			return Start{}, fmt.Errorf("%q is a time in seconds, as it seems: give milliseconds, or a time as in 2026-11-30T00:00:00Z", value)
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
+		if n >= leastSeconds && n < mostSeconds {
+			return Start{}, unread(fmt.Sprintf("%q is a time in seconds, as it seems", value),
+				"give milliseconds, as in %q, or a time as in 2026-11-30T00:00:00Z", wordTimestamp+" "+value+"000")
 		}
-		return Start{kind: StartTime, millis: ms}, nil
+		return Start{kind: StartTime, millis: n}, nil
 	}
 	t, err := time.Parse(time.RFC3339, value)
-	if err != nil || t.UnixMilli() < 0 {
-		return Start{}, fmt.Errorf("%q is no time since 1970: give it as in 2026-11-30T00:00:00Z, or in milliseconds", value)
+	if err == nil && t.UnixMilli() >= 0 {
+		return After(t), nil
 	}
-	return After(t), nil
+	for _, layout := range []string{"2006-01-02T15:04:05", time.DateTime, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.Parse(layout, value); err == nil {
+			return Start{}, unread(fmt.Sprintf("%q does not say in which time zone", value), "write it out, as in %q, or with an offset such as +02:00 for the Z",
+				wordTimestamp+" "+t.Format(time.RFC3339))
+		}
+	}
+	return Start{}, unread(fmt.Sprintf("%q is no time since 1970", value), "give it as in 2026-11-30T00:00:00Z, or in milliseconds")
+}
+
+// unread is the fault of a text that is no start.
+func unread(message, fix string, args ...any) *core.Fault {
+	return &core.Fault{
+		Code: core.FaultInvalid, Message: "read a start",
+		Diagnostics: []core.Diagnostic{{Message: message, Fix: fmt.Sprintf(fix, args...)}},
+	}
 }

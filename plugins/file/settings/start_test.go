@@ -64,6 +64,10 @@ func TestParseStartRefuses(t *testing.T) {
 		"timestamp 1000000000":           "in seconds",
 		"timestamp 99999999999":          "in seconds",
 		"7":                              "is no start",
+		"timestamp 2026-11-30T09:00:00":  `as in "timestamp 2026-11-30T09:00:00Z", or with an offset`,
+		"timestamp 2026-11-30 09:00":     `as in "timestamp 2026-11-30T09:00:00Z"`,
+		"timestamp 2026-11-30":           `as in "timestamp 2026-11-30T00:00:00Z"`,
+		"timestamp 1764547200":           `is a time in seconds, as it seems; give milliseconds, as in "timestamp 1764547200000"`,
 	} {
 		if got, err := settings.ParseStart(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, %v; want %q", text, got, err, want)
@@ -85,8 +89,16 @@ func TestStartInOptions(t *testing.T) {
 	}
 	var got settings.Subscription
 	err := pluginapi.NewOptions([]byte(`{"start":"soon"}`)).Bind(&got)
-	if f, ok := errors.AsType[*core.Fault](err); !ok || f.Diagnostics[0].Path != "start" {
-		t.Errorf("got %v", err)
+	f, ok := errors.AsType[*core.Fault](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	want := core.Diagnostic{
+		Path: "start", Message: `"soon" is no start`,
+		Fix: `give beginning, end, "sequence 7" or "timestamp 2026-11-30T00:00:00Z"`,
+	}
+	if f.Diagnostics[0] != want {
+		t.Errorf("got %+v, want %+v", f.Diagnostics[0], want)
 	}
 }
 
