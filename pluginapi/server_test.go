@@ -265,7 +265,7 @@ func TestOptionsAreCheckedBeforeInspect(t *testing.T) {
 		Registrations: []*transportpb.RegistrationReport{
 			{Findings: []*transportpb.Finding{
 				{Option: "group", Message: "is a number", Fix: "give a text"},
-				{Option: "sise", Message: "is not known", Fix: "leave it out, or use one of group, size"},
+				{Option: "sise", Message: "is not known", Fix: "did you mean size?"},
 			}},
 			{Profiles: profiles, Shares: []uint32{1}, Findings: []*transportpb.Finding{{Warning: true, Message: "seen b"}}},
 			{Findings: []*transportpb.Finding{{Option: "group", Message: "is missing", Fix: "set it: the consumer group"}}},

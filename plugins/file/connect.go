@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,7 @@ func (e *endpoint) Connect(ctx context.Context, resume []byte) (pluginapi.Conn, 
 	doing := "open " + e.settings.Path + " for endpoint " + e.name
 	path, err := segment.Resolve(e.settings.Path)
 	if err != nil {
-		return nil, faultOf(doing, err)
+		return nil, unresolved(doing, e.settings.Path, err)
 	}
 	c := &conn{path: path, groups: e.settings.Groups, log: e.log, places: newPlaces(resume, e.log)}
 	if c.groups == "" {
@@ -37,6 +38,22 @@ func (e *endpoint) Connect(ctx context.Context, resume []byte) (pluginapi.Conn, 
 		return nil, faultOf(doing, err)
 	}
 	return c, nil
+}
+
+// unresolved is the fault of a path whose folder is not there, or cannot be looked
+// into. What a shell or a library would make a path of is not made here.
+func unresolved(doing, path string, err error) *core.Fault {
+	f := faultOf(doing, err)
+	if !errors.Is(err, fs.ErrNotExist) || len(f.Diagnostics) == 0 {
+		return f
+	}
+	switch {
+	case strings.Contains(path, "://"):
+		f.Diagnostics[0].Fix = "give a path, not a URL"
+	case strings.HasPrefix(path, "~"), strings.Contains(path, "$"):
+		f.Diagnostics[0].Fix = "write the path out: neither ~ nor $NAME is replaced in it; service files know ${env:NAME}"
+	}
+	return f
 }
 
 // open opens what the endpoint is used for.

@@ -155,6 +155,32 @@ func TestConnectRefuses(t *testing.T) {
 	expect(t, "folder", left, "short.ss", "text.ss")
 }
 
+// A folder that is not there is named in full, and what a shell would have made of
+// the path is told of.
+func TestConnectTellsOfPathsThatAreTakenAsWritten(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, fix := range map[string]string{
+		"data/orders.ss":       "create what is missing",
+		"~/orders.ss":          "${env:NAME}",
+		"$HOME/orders.ss":      "${env:NAME}",
+		"file:///tmp/order.ss": "not a URL",
+	} {
+		_, err := connect(t, settings.Settings{Path: path}, reads("k"))
+		f := faulted(err)
+		if f == nil || f.Code != core.FaultNotFound || len(f.Diagnostics) != 1 {
+			t.Errorf("%s: connected with %v", path, err)
+			continue
+		}
+		if d := f.Diagnostics[0]; d.Path != "path" || !strings.Contains(d.Fix, fix) || !strings.Contains(d.Message, here) {
+			t.Errorf("%s: got %+v, want %q", path, d, fix)
+		}
+	}
+}
+
 // A torn tail is cut off by who writes, or refused where that is wanted; who
 // only reads does not touch it.
 func TestTornTail(t *testing.T) {

@@ -77,7 +77,10 @@ func classify(f *core.Fault, err error) core.Diagnostic {
 		return core.Diagnostic{Path: "path", Fix: "let this user read and write the file and its folder"}
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EFBIG):
 		f.Code = core.FaultExhausted
-		return core.Diagnostic{Fix: "make room on the disk; publishing goes on by itself then"}
+		if is[*writer.WriteError](err) {
+			return core.Diagnostic{Fix: "make room on the disk; publishing goes on by itself then"}
+		}
+		return core.Diagnostic{Fix: "make room on the disk"}
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Code = core.FaultTimeout
 	case errors.Is(err, context.Canceled):

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ func (c *conn) subscribeGroup(ctx context.Context, from *reader.Reader, r *plugi
 		if g.cursor != nil {
 			g.cursor.Close()
 		}
-		return nil, groupFault(doing, errors.Join(err, t.Close()))
+		_ = t.Close() // it is as it was, and the first error says why
+		return nil, groupFault(doing, err)
 	}
 	return pluginapi.Held(g, 0), nil
 }
@@ -65,6 +67,8 @@ func (c *conn) openPosition(ctx context.Context, group, name string) (*position.
 func (g *group) begin(ctx context.Context, from *reader.Reader) (err error) {
 	match := reader.Pattern(g.name)
 	if g.tracker.Fresh() {
+		g.log.Info("the group is new", "group", g.settings.Group, "subscription", g.name,
+			"begins_at", cmp.Or(g.settings.Start, settings.Beginning()).String(), "position", g.tracker.Path())
 		if g.cursor, err = from.Cursor(match, startOf(g.settings.Start, reader.Beginning), g.settings.Replay); err != nil {
 			return err
 		}
@@ -72,7 +76,10 @@ func (g *group) begin(ctx context.Context, from *reader.Reader) (err error) {
 		if g.fresh = g.settings.Start.Kind() == settings.StartTime; g.fresh {
 			return nil
 		}
-		return g.tracker.Begin(position.Place(g.cursor.Place()))
+		if err := g.tracker.Begin(position.Place(g.cursor.Place())); err != nil {
+			return positionFault("begin the group "+g.settings.Group, g.tracker.Path(), err)
+		}
+		return nil
 	}
 	next := g.tracker.Next()
 	g.cursor, err = from.Cursor(match, reader.Start{Kind: reader.At, At: reader.Place(next)}, g.settings.Replay)
@@ -154,7 +161,7 @@ func positionFault(doing, path string, err error) *core.Fault {
 	}
 	f.Message = doing
 	f.Diagnostics = []core.Diagnostic{{
-		Path: "groups", Message: err.Error(),
+		Path: "settings.groups", Message: err.Error(),
 		Fix: "let this user make folders and files at " + path + ", with room on the disk, or set groups to another folder",
 	}}
 	return f

@@ -148,7 +148,7 @@ func TestGroupWithoutAFolder(t *testing.T) {
 	b := open(t, settings.Settings{Path: path, Groups: path}, pluginapi.Usage{})
 	_, err := b.conn.Subscribe(b.ctx, registration(t, 0, "orders", billing))
 	f, ok := errors.AsType[*core.Fault](err)
-	if !ok || len(f.Diagnostics) != 1 || f.Diagnostics[0].Path != "groups" || f.Diagnostics[0].Fix == "" {
+	if !ok || len(f.Diagnostics) != 1 || f.Diagnostics[0].Path != "settings.groups" || f.Diagnostics[0].Fix == "" || !strings.Contains(f.Diagnostics[0].Message, path) {
 		t.Errorf("subscribed: %+v", err)
 	}
 }

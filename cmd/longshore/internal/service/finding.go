@@ -89,6 +89,19 @@ func inForm(text string) string {
 	).Replace(text)
 }
 
+// told is inForm for what is said of an option. Exit statuses mean something
+// where the file does not say so.
+func told(option, text string) string {
+	text = inForm(text)
+	if option != inForm("OnError") {
+		return text
+	}
+	return strings.NewReplacer(
+		"dead_letter drops the message", "an exit status that asks for the dead letter, as 70 does, drops the message",
+		"or say drop", "or say on_exit: {70: drop}",
+	).Replace(text)
+}
+
 // Describe writes a finding for the reader of a service file: with its line, and
 // with the names that the file uses.
 func Describe(f *config.File, fd host.Finding) string {
@@ -97,7 +110,7 @@ func Describe(f *config.File, fd host.Finding) string {
 		fd.Option = optionsField + fd.Option // as the transport's inspection names it
 	}
 	at := f.At(path(f, fd))
-	fd.Message, fd.Fix, fd.Places = inForm(fd.Message), inForm(fd.Fix), nil // the places are in this program
+	fd.Message, fd.Fix, fd.Places = told(fd.Option, fd.Message), told(fd.Option, fd.Fix), nil // the places are in this program
 	return fmt.Sprintf("%s:%d:%d: %s", f.Name(), at.Line, at.Column, fd)
 }
 
@@ -117,7 +130,8 @@ func Tables(tables []core.Table) []core.Table {
 		out[i].Findings = slices.Clone(out[i].Findings)
 		for k := range out[i].Findings {
 			fd := &out[i].Findings[k]
-			fd.Option, fd.Message, fd.Fix = field(fd.Option), inForm(fd.Message), inForm(fd.Fix)
+			fd.Option = field(fd.Option)
+			fd.Message, fd.Fix = told(fd.Option, fd.Message), told(fd.Option, fd.Fix)
 		}
 	}
 	return out

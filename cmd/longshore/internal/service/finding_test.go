@@ -80,6 +80,14 @@ func TestDescribe(t *testing.T) {
 			"service.yaml:5:41: subscription orders of endpoint in: settings.limits.bytes: is too low; use 8",
 		},
 		{
+			"exit status without a dead letter", host.Finding{
+				Endpoint: "in", Subscription: "orders", Option: "OnError", Message: "AsDeadLetter drops the message: there is none",
+				Fix: "declare DeadLetterTo, or say AsDrop",
+			},
+			"service.yaml:10:5: subscription orders of endpoint in: exec.on_exit: an exit status that asks for the dead letter, as 70 does, " +
+				"drops the message: there is none; declare dead_letter, or say on_exit: {70: drop}",
+		},
+		{
 			"rule that is missing", host.Finding{
 				Endpoint: "in", Subscription: "orders", Option: "RetryTo", Message: "there is no destination for copies",
 				Fix: "name one with RetryTo or RetryToFunc",

@@ -15,23 +15,26 @@ type formHandler struct{ slog.Handler }
 
 // Handle passes a record on.
 func (h formHandler) Handle(ctx context.Context, r slog.Record) error {
-	finding := false
+	finding, option := false, ""
 	r.Attrs(func(a slog.Attr) bool {
-		finding = a.Key == "code" && a.Value.String() == core.LogCheck.String()
-		return !finding
+		finding = finding || a.Key == "code" && a.Value.String() == core.LogCheck.String()
+		if a.Key == "option" {
+			option = field(a.Value.String())
+		}
+		return true
 	})
 	if !finding {
 		return h.Handler.Handle(ctx, r)
 	}
-	said := slog.NewRecord(r.Time, r.Level, inForm(r.Message), r.PC)
+	said := slog.NewRecord(r.Time, r.Level, told(option, r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "place" {
 			return true // it is in this program
 		}
 		if a.Value.Kind() == slog.KindString {
-			text := inForm(a.Value.String())
+			text := told(option, a.Value.String())
 			if a.Key == "option" {
-				text = field(a.Value.String())
+				text = option
 			}
 			a.Value = slog.StringValue(text)
 		}

@@ -67,7 +67,7 @@ func ParseHeader(b []byte) (Header, error) {
 		return Header{}, &HeaderError{Offset: at, Reason: fmt.Sprintf(format, args...)}
 	}
 	if n := min(len(b), len(magic)); string(b[:n]) != magic[:n] {
-		return refuse(0, "it begins with %x, not with %x", b[:n], magic)
+		return refuse(0, "it begins with %q, not with %q", b[:n], magic)
 	}
 	if len(b) < HeaderSize {
 		return refuse(len(b), "it ends there, a header has %d bytes", HeaderSize)

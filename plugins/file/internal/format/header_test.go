@@ -23,9 +23,9 @@ func TestHeaderDamage(t *testing.T) {
 	}{
 		{"nothing", nil, 0, "it ends there"},
 		{"half a magic", sound[:1], 1, "it ends there"},
-		{"text", []byte("a text"), 0, "begins with 6120, not with 5373"},
+		{"text", []byte("a text"), 0, `begins with "a ", not with "Ss"`},
 		{"short", sound[:127], 127, "a header has 128 bytes"},
-		{"magic", with(1, 'S'), 0, "begins with 5353"},
+		{"magic", with(1, 'S'), 0, `begins with "SS"`},
 		{"version", with(2, 2), 2, "version 2, only 1 is known"},
 		{"name too long", with(3, 112), 3, "a name of 112 bytes, at most 111 fit"},
 		{"interval 0", with(21, 0, 0, 0, 0), 21, "beacon interval 0 is no positive multiple of 1024"},

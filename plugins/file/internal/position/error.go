@@ -4,6 +4,7 @@ package position
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -45,4 +46,12 @@ type NameError struct {
 
 func (e *NameError) Error() string {
 	return fmt.Sprintf("%s %q %s", e.Field, e.Value, e.Reason)
+}
+
+// failed says what could not be done with a position, and names it once.
+func failed(doing, path string, err error) error {
+	if e, ok := err.(*fs.PathError); ok { //nolint:errorlint // what is around it says more
+		err = e.Err
+	}
+	return fmt.Errorf("%s position %s: %w", doing, path, err)
 }

@@ -67,7 +67,7 @@ func take(f *os.File, group, name, owner string) error {
 	}
 	holder := strconv.Itoa(os.Getpid()) + " " + owner
 	if _, err := f.WriteAt(appendText(nil, holder[:min(len(holder), 500)]), holderAt); err != nil {
-		return fmt.Errorf("write position %s: %w", f.Name(), err)
+		return failed("write", f.Name(), err)
 	}
 	return nil
 }
@@ -87,12 +87,15 @@ func begin(f *os.File, path, group, name string) error {
 	head := make([]byte, slotsAt+1)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read position %s: %w", path, err)
+		return failed("read", path, err)
 	}
 	head = head[:min(n, holderAt)]
 	if n <= slotsAt && allZero(head) {
 		if _, err := f.WriteAt(appendHead(nil, group, name), 0); err != nil {
-			return fmt.Errorf("write position %s: %w", path, errors.Join(err, f.Truncate(0)))
+			if cut := f.Truncate(0); cut != nil {
+				err = errors.Join(err, cut)
+			}
+			return failed("write", path, err)
 		}
 		return nil
 	}
@@ -117,7 +120,7 @@ func (s *store) load() (*state, error) {
 	for i := range 2 {
 		b, err := s.read(i)
 		if err != nil {
-			return nil, fmt.Errorf("read position %s: %w", s.path, err)
+			return nil, failed("read", s.path, err)
 		}
 		empty = empty && allZero(b) // zeros: the power went before they were written
 		found, err := decodeSlot(b)
@@ -193,7 +196,7 @@ func (s *store) replace(b []byte) (sum uint32, err error) {
 
 func (s *store) write(b []byte, slot, at int) error {
 	if _, err := s.disk.WriteAt(b, int64(slotsAt+slot*slotSize+at)); err != nil {
-		return fmt.Errorf("write position %s: %w", s.path, err)
+		return failed("write", s.path, err)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func newSource(r *Reader, f *segment.File) (*source, error) {
 	}
 	var err error
 	if s.header, err = format.ParseHeader(s.raw[:]); err != nil {
-		return nil, &segment.KindError{Path: f.Path, Reason: err.Error(), Short: true, Err: err}
+		return nil, segment.NewKindError(f.Path, err, true)
 	}
 	return s, nil
 }

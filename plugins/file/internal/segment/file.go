@@ -33,9 +33,21 @@ type KindError struct {
 	Err    error // from package format, or nil
 }
 
+// NewKindError says what package format found where a header should be.
+func NewKindError(path string, err error, short bool) *KindError {
+	e := &KindError{Path: path, Reason: err.Error(), Short: short, Err: err}
+	if h, ok := errors.AsType[*format.HeaderError](err); ok {
+		e.Offset, e.Reason = int64(h.Offset), h.Reason
+	}
+	return e
+}
+
 // Error names the file, the offset and the reason.
 func (e *KindError) Error() string {
-	return fmt.Sprintf("%s is not a stream file (.ss): at offset %d: %s", e.Path, e.Offset, e.Reason)
+	if e.Err == nil {
+		return fmt.Sprintf("%s is not a stream file (.ss): %s", e.Path, e.Reason)
+	}
+	return fmt.Sprintf("%s is not a stream file (.ss): its header, at offset %d: %s", e.Path, e.Offset, e.Reason)
 }
 
 // Unwrap returns what package format found.
@@ -125,7 +137,7 @@ func identify(f *os.File) (format.Header, ID, error) {
 	}
 	h, err := format.ParseHeader(b[:n])
 	if err != nil {
-		return format.Header{}, ID{}, &KindError{Path: f.Name(), Reason: err.Error(), Short: n < len(b), Err: err}
+		return format.Header{}, ID{}, NewKindError(f.Name(), err, n < len(b))
 	}
 	return h, id, nil
 }

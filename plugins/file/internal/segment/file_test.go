@@ -84,8 +84,12 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 				t.Errorf("got %+v", kind)
 			}
 			var header *format.HeaderError
-			if !errors.As(err, &header) || !strings.Contains(err.Error(), s.Path) {
+			if !errors.As(err, &header) || kind.Offset != int64(header.Offset) {
 				t.Errorf("got %v", err)
+			}
+			text := err.Error()
+			if want := s.Path + " is not a stream file (.ss): its header, at offset "; !strings.HasPrefix(text, want) || strings.Count(text, "stream file") != 1 {
+				t.Errorf("got %q, want %q once", text, want)
 			}
 		})
 	}

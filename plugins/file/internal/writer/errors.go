@@ -5,6 +5,7 @@ package writer
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 	"github.com/longshore-go/longshore/plugins/file/internal/segment"
@@ -24,7 +25,7 @@ type LimitError struct {
 
 // Error names the file, its size and the limit.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("write %s: a record of %d bytes behind %d would pass max_bytes %d: raise it, or rotate the file", e.Path, e.Need, e.Size, e.Limit)
+	return fmt.Sprintf("write %s: a record of %d bytes behind %d would pass max_bytes %d", e.Path, e.Need, e.Size, e.Limit)
 }
 
 // WriteError says that a record is not in the file, and nothing of it.
@@ -37,7 +38,7 @@ type WriteError struct {
 
 // Error names the file and the offset.
 func (e *WriteError) Error() string {
-	return fmt.Sprintf("write %s at offset %d: %v; nothing of it is left in the file", e.Path, e.Offset, e.Err)
+	return fmt.Sprintf("write %s at offset %d: %v; nothing of it is left in the file", e.Path, e.Offset, bare(e.Err))
 }
 
 // Unwrap returns the cause.
@@ -53,7 +54,7 @@ type SyncError struct {
 
 // Error names the file and what to do.
 func (e *SyncError) Error() string {
-	return fmt.Sprintf("sync %s: %v: what was written since the last sync may be lost; look after the disk and start again", e.Path, e.Err)
+	return fmt.Sprintf("sync %s: %v: what was written since the last sync may be lost; look after the disk and start again", e.Path, bare(e.Err))
 }
 
 // Unwrap returns the cause.
@@ -148,4 +149,12 @@ type ExhaustedError struct {
 // Error names the file and the number.
 func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("%s: %s is the highest possible: go on in another file", e.Path, e.What)
+}
+
+// bare is the cause of an error that names its file, for a text that names it.
+func bare(err error) error {
+	if e, ok := err.(*fs.PathError); ok { //nolint:errorlint // what is around it says more
+		return e.Err
+	}
+	return err
 }

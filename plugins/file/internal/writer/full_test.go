@@ -5,6 +5,7 @@ package writer
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +62,22 @@ func longestFile(t *testing.T, limit uint64) narrow {
 	widen := func() { _ = unix.Setrlimit(unix.RLIMIT_FSIZE, &before) }
 	t.Cleanup(widen)
 	return narrow{dir: folder(t), cause: unix.EFBIG, makeRoom: widen}
+}
+
+// What is said of a write that failed names the file once.
+func TestFailedWritesNameTheFileOnce(t *testing.T) {
+	cause := &fs.PathError{Op: "write", Path: "/data/orders.ss", Err: unix.ENOSPC}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&WriteError{Path: cause.Path, Offset: 7, Err: cause}, "write /data/orders.ss at offset 7: no space left on device; nothing of it is left in the file"},
+		{&SyncError{Path: cause.Path, Err: cause}, "sync /data/orders.ss: no space left on device: what was written since the last sync may be lost; look after the disk and start again"},
+	} {
+		if got := tt.err.Error(); got != tt.want || !errors.Is(tt.err, unix.ENOSPC) {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
 }
 
 // Records that find no room leave no trace: not in the file, not in the

@@ -113,6 +113,7 @@ func (w *Writer) openActive(s segment.Segment) (*segment.File, error) {
 		return nil, err
 	}
 	w.fresh = true
+	w.o.Logger.Info("the file is created", "path", w.path)
 	return segment.OpenWritable(s)
 }
 
