@@ -192,3 +192,36 @@ func TestBeaconAtTheEnd(t *testing.T) {
 	healthy(t, g)
 	check(t, g, 100, numbers(5, 5))
 }
+
+// TestDamageEverywhere has a damaged record behind each beacon, which is to cost
+// no more than what is read up to the next one.
+func TestDamageEverywhere(t *testing.T) {
+	s := newStream(1024, created)
+	s.fill("orders", 3000, 100)
+	damaged, last := int64(0), int64(-1)
+	for _, at := range s.starts {
+		if place := at / 1024; place != last {
+			s.b[at], last = 0xff, place
+			damaged++
+		}
+	}
+	path := pathOf(t)
+	s.write(t, path)
+	r := open(t, path, Options{})
+	g := replayed(t, cursor(t, r, "orders", Start{}, true))
+	if n := int64(len(g.problems)); len(g.records) > 0 || n < damaged-1 || n > damaged {
+		t.Errorf("got %d records and %d problems, want none and %d", len(g.records), n, damaged)
+	}
+	if read := r.loaded.Load(); read > int64(8*len(s.b)) {
+		t.Errorf("read %d bytes of a file of %d", read, len(s.b))
+	}
+	s = newStream(1024, created+1)
+	s.fill("orders", 20000, 100)
+	s.b[s.starts[1]] = 0xff
+	s.write(t, path)
+	chunks := r.loaded.Load()
+	g = replayed(t, cursor(t, r, "orders", Start{}, true))
+	if read := r.loaded.Load() - chunks; len(g.problems) != 1 || read > int64(2*len(s.b)) {
+		t.Errorf("one damaged record: %d problems, %d bytes read of %d", len(g.problems), read, len(s.b))
+	}
+}

@@ -45,7 +45,7 @@ func (s *source) fill(off, limit int64) (found, error) {
 	}
 	b := builders.Get().(*builder)
 	defer builders.Put(b)
-	window := min(int64(s.r.chunk), size-off)
+	window := min(s.window(), size-off)
 	if limit > off {
 		window = min(window, limit-off)
 	}
@@ -70,6 +70,7 @@ func (s *source) fill(off, limit int64) (found, error) {
 		b.reset(s.header.Interval)
 		stop := b.parse(buf, off, size, s.r.intern)
 		s.r.parsed.Add(int64(stop.at))
+		s.went(stop.damage == nil)
 		if stop.at > 0 {
 			used, held := s.r.slab.trim(buf, stop.at)
 			f.chunk = b.chunk(s, off, off+int64(stop.at), used, held)
@@ -110,6 +111,31 @@ func (s *source) fill(off, limit int64) (found, error) {
 		err = s.standstill(&f, stop, buf, off, size)
 		s.r.slab.trim(buf, 0)
 		return f, err
+	}
+}
+
+// leastWindow is how much is read at a time behind damage.
+const leastWindow = 4 << 10
+
+// window is how much is read for the next chunk.
+func (s *source) window() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.r.chunk) >> s.wary
+}
+
+// went takes note of whether a chunk ended without damage. Behind damage there
+// may be more, which would cost as much each time as was read.
+func (s *source) went(well bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !well:
+		for s.r.chunk>>s.wary > leastWindow {
+			s.wary++
+		}
+	case s.wary > 0:
+		s.wary--
 	}
 }
 
@@ -158,13 +184,14 @@ func (s *source) resync(at, size int64) (int64, error) {
 	longest := min(interval, mostBeacon)
 	var buf []byte // several places where they are close to one another
 	var from int64
+	n := longest // at first: as a rule the next one will do
 	for place := format.NextPlace(at+1, s.header.Interval); place < size; place += interval {
 		if rest := from + int64(len(buf)) - place; rest < min(longest, size-place) {
 			var err error
-			if buf, err = s.ahead(buf, place, max(longest, lookAhead/interval*interval)); err != nil {
+			if buf, err = s.ahead(buf, place, n); err != nil {
 				return 0, err
 			}
-			from = place
+			from, n = place, max(longest, min(2*n, lookAhead))
 		}
 		b := buf[place-from:]
 		if len(b) > 0 && !format.Closes(b[0]) { // nor does a beacon begin with it

@@ -40,6 +40,7 @@ type source struct {
 	mu      sync.Mutex
 	anchor  anchor
 	pending pending
+	wary    int // how often the size of chunks is halved
 }
 
 // anchor is how the furthest record that was read begins.
