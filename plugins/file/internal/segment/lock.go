@@ -143,14 +143,13 @@ func flock(f *os.File, path string) error {
 // another user's. It is nil where nobody does or that cannot be seen.
 func others(path, name string) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
+	if err == nil {
+		err = errors.Join(flock(f, path), f.Close()) // which gives back a lock that was free
 	}
-	held, _ := errors.AsType[*LockedError](flock(f, path))
-	if err := f.Close(); err != nil || held == nil { // which gives the lock back
-		return nil
+	if held, ok := errors.AsType[*LockedError](err); ok {
+		return held
 	}
-	return held
+	return nil
 }
 
 // isLock reports whether a file may be what a lock has left behind: the number
