@@ -162,6 +162,26 @@ func TestAPayloadThatIsDamagedIsNotTheEnd(t *testing.T) {
 	same(t, contents(t, path)[:len(file.Bytes)], file.Bytes)
 }
 
+// Damage hides records from who reads all heads, and no record stands behind the
+// beacon that names the last one: its sequence is not given again.
+func TestSequencesGoOnBehindDamage(t *testing.T) {
+	file := formattest.New(1024)
+	for range 10 {
+		file.Add("a", "x")
+	}
+	cut := file.Add("a", strings.Repeat("y", 1000))
+	file.Bytes[file.Records[4].At] = 0xff
+	if len(file.Bytes) < 1024 || cut.End != int64(len(file.Bytes)) {
+		t.Fatalf("%d bytes", len(file.Bytes))
+	}
+	path := filepath.Join(folder(t), "orders.ss")
+	writeFile(t, path, file.Bytes)
+	w := open(t, path, Options{})
+	if got := put(t, w, plain("a", "next")...); got[0] != 12 {
+		t.Errorf("got %d, want 12", got[0])
+	}
+}
+
 func TestTheNextRecordTakesTheEndMarksPlace(t *testing.T) {
 	for name, interval := range map[string]uint32{"no beacon": 1 << 20, "beacons": 1024} {
 		for _, payload := range []string{"", strings.Repeat("x", 3000)} { // shorter and longer than a mark

@@ -43,7 +43,7 @@ func (w *Writer) restore(ctx context.Context, active *reading, tail *index.Tail)
 	}
 	if tail.Complete {
 		w.knowTail(tail, true)
-	} else if err := w.knowHeads(active, w.block.off, w.file.Header, from, true); err != nil {
+	} else if err := w.knowHeads(active, w.block.off, w.file.Header, from, tail, true); err != nil {
 		return err
 	}
 	if s.created == w.file.Header.Created {
@@ -125,19 +125,24 @@ func (w *Writer) knowRotated(ctx context.Context, s segment.Segment, from int64)
 		w.knowTail(tail, false)
 		return nil
 	}
-	return w.knowHeads(in, fi.Size(), f.Header, from, false)
+	return w.knowHeads(in, fi.Size(), f.Header, from, tail, false)
 }
 
-// knowHeads takes over what the heads of a file's records say.
-func (w *Writer) knowHeads(f *reading, end int64, h format.Header, from int64, here bool) error {
-	if from >= end {
-		return nil
+// knowHeads takes over what the heads of a file's records say, and what its last
+// beacon says of records that damage hides from who reads the heads.
+func (w *Writer) knowHeads(f *reading, end int64, h format.Header, from int64, last *index.Tail, here bool) error {
+	if from < end {
+		tail, err := index.ReadAll(f, end, h, from, nil)
+		if err != nil {
+			return fmt.Errorf("read the heads of %s: %w", w.path, err)
+		}
+		w.knowTail(tail, here)
 	}
-	tail, err := index.ReadAll(f, end, h, from, nil)
-	if err != nil {
-		return fmt.Errorf("read the heads of %s: %w", w.path, err)
+	for name, k := range last.Keys {
+		if known := w.table.keys[name]; known == nil || known.sequence < k.Sequence {
+			w.table.know(name, k.Sequence, k.Time, k.Checksum, here)
+		}
 	}
-	w.knowTail(tail, here)
 	return nil
 }
 
