@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,14 +30,20 @@ func (e *endpoint) Connect(ctx context.Context, resume []byte) (pluginapi.Conn, 
 	if err != nil {
 		return nil, unresolved(doing, e.settings.Path, err)
 	}
-	c := &conn{path: path, groups: e.settings.Groups, log: e.log, places: newPlaces(resume, e.log)}
-	if c.groups == "" {
-		c.groups = path + groupsSuffix
+	c := &conn{path: path, groups: path + groupsSuffix, log: e.log, places: newPlaces(resume, e.log)}
+	if e.settings.Groups != "" {
+		if c.groups, err = filepath.Abs(e.settings.Groups); err != nil {
+			return nil, faultOf(doing, err)
+		}
 	}
 	c.output = newOutput(e, path, c.written)
 	if err := e.open(ctx, c); err != nil {
 		_, _ = c.Close(context.WithoutCancel(ctx)) // nothing was written that could be lost
-		return nil, faultOf(doing, err)
+		f := faultOf(doing, err)
+		if f.Code == core.FaultConflict && len(f.Diagnostics) > 0 && !says(e.usage) {
+			f.Diagnostics[0].Fix = readsOnly
+		}
+		return nil, f
 	}
 	return c, nil
 }
@@ -68,6 +76,17 @@ func (e *endpoint) open(ctx context.Context, c *conn) error {
 		_, err = c.read()
 	}
 	return err
+}
+
+// readsOnly is what to do where the path is locked and the service has nothing to
+// say of its own.
+const readsOnly = "dead letters and copies of retries are written too: send them to another path with DeadLetterTo and RetryTo; with a group retries are no copies"
+
+// says reports whether a service publishes more than what comes of failures.
+func says(u pluginapi.Usage) bool {
+	return slices.ContainsFunc(u.Destinations, func(t pluginapi.Target) bool {
+		return t.Purpose != pluginapi.PurposeRetry && t.Purpose != pluginapi.PurposeDeadLetter
+	})
 }
 
 // groupsSuffix is what the folder of the groups' positions has behind the path.

@@ -41,7 +41,12 @@ func publishes(u pluginapi.Usage) bool {
 	})
 }
 
-// hasPolicy reports whether a registration declares what can lead to a publish.
+// hasPolicy reports whether a registration declares what can lead to a publish. A
+// retry of a group is no copy, unless it is to go elsewhere.
 func hasPolicy(r *pluginapi.Registration) bool {
+	var o settings.Subscription
+	if err := r.Options.Bind(&o); err == nil && o.Group != "" {
+		return r.RetryTo != ""
+	}
 	return r.Attempts > 0 || r.Backoff > 0 || r.DeadLetter != "" || r.RetryTo != ""
 }

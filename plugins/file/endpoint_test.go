@@ -209,6 +209,10 @@ func TestWhatIsSureToBePublished(t *testing.T) {
 		r.Name = "k"
 		return []pluginapi.Registration{r}
 	}
+	group := func(r pluginapi.Registration) []pluginapi.Registration {
+		r.Options = registration(t, 0, "k", settings.Subscription{Group: "g"}).Options
+		return k(r)
+	}
 	own := []pluginapi.Target{{Name: "k", Purpose: pluginapi.PurposeRetry, For: []uint32{0}}}
 	for _, tt := range []struct {
 		name string
@@ -221,6 +225,8 @@ func TestWhatIsSureToBePublished(t *testing.T) {
 		{"a backoff", pluginapi.Usage{Registrations: k(pluginapi.Registration{Backoff: time.Second}), Destinations: own}, true},
 		{"copies elsewhere", pluginapi.Usage{Registrations: k(pluginapi.Registration{RetryTo: "t"}), Destinations: own}, true},
 		{"a dead letter elsewhere", pluginapi.Usage{Registrations: k(pluginapi.Registration{DeadLetter: "q@other"}), Destinations: own}, true},
+		{"a cap of a group", pluginapi.Usage{Registrations: group(pluginapi.Registration{Attempts: 2, Backoff: time.Second, DeadLetter: "q@other"}), Destinations: own}, false},
+		{"copies elsewhere of a group", pluginapi.Usage{Registrations: group(pluginapi.Registration{RetryTo: "t"}), Destinations: own}, true},
 		{"a publisher", pluginapi.Usage{Destinations: []pluginapi.Target{{Name: "k", Purpose: pluginapi.PurposeApplication}}}, true},
 		{"another endpoint's copies", pluginapi.Usage{Destinations: []pluginapi.Target{{Name: "k", Purpose: pluginapi.PurposeRetry}}}, true},
 	} {

@@ -46,6 +46,20 @@ func TestGroupOfAService(t *testing.T) {
 	expect(t, "file", s.ended(), before...)
 }
 
+// A service with a group and a policy reads what another process writes: its
+// retries need no lock.
+func TestGroupBesideAWriter(t *testing.T) {
+	path := newPath(t)
+	refill(t, path, 2)
+	writer := open(t, settings.Settings{Path: path}, writes("orders"))
+	defer writer.end()
+	s := newService(t, settings.Settings{Path: path})
+	s.handle(s.read("orders", settings.Subscription{Group: "billing", Replay: true}), always(host.Retry(nil)), host.MaxAttempts(2))
+	s.launch()
+	expect(t, "runs", sorted(s.handled(4)), "orders 1 1", "orders 1 2", "orders 2 1", "orders 2 2")
+	s.ended()
+}
+
 // At its cap a message goes to the dead letter, in the same file, once.
 func TestGroupAtItsCap(t *testing.T) {
 	path := newPath(t)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -34,5 +35,29 @@ func TestWhatIsNewIsTold(t *testing.T) {
 	b.end()
 	if strings.Contains(b.log.String(), "is created") {
 		t.Errorf("a file that was there is told of:\n%s", b.log)
+	}
+}
+
+// Who only reads what another process writes, and would write its failures there,
+// is told what to do with them.
+func TestFailuresOfReadersNeedAnotherPath(t *testing.T) {
+	path := newPath(t)
+	w := open(t, settings.Settings{Path: path}, writes("orders"))
+	defer w.end()
+	for name, tt := range map[string]struct {
+		purpose pluginapi.Purpose
+		want    string
+	}{
+		"a dead letter":      {pluginapi.PurposeDeadLetter, "another path with DeadLetterTo"},
+		"copies":             {pluginapi.PurposeRetry, "with a group retries are no copies"},
+		"what is to be said": {pluginapi.PurposeApplication, "let one endpoint write the path"},
+	} {
+		u := reads("orders")
+		u.Destinations = []pluginapi.Target{{Name: "orders", Purpose: tt.purpose}}
+		_, err := connect(t, settings.Settings{Path: path}, u)
+		f := faulted(err)
+		if f == nil || f.Code != core.FaultConflict || len(f.Diagnostics) != 1 || !strings.Contains(f.Diagnostics[0].Fix, tt.want) {
+			t.Errorf("%s: connected with %+v, want %q", name, err, tt.want)
+		}
 	}
 }
