@@ -223,6 +223,14 @@ func TestWhatIsSureToBePublished(t *testing.T) {
 		{"a delayed retry, perhaps", pluginapi.Usage{Registrations: k(pluginapi.Registration{}), Destinations: own}, false},
 		{"a cap", pluginapi.Usage{Registrations: k(pluginapi.Registration{Attempts: 2}), Destinations: own}, true},
 		{"a backoff", pluginapi.Usage{Registrations: k(pluginapi.Registration{Backoff: time.Second}), Destinations: own}, true},
+		{"a cap of a group", pluginapi.Usage{
+			Registrations: k(pluginapi.Registration{Attempts: 2, Backoff: time.Second, DeadLetter: "q@other", Options: registration(t, 0, "k", billing).Options}),
+			Destinations:  own,
+		}, false},
+		{"a dead letter of a group", pluginapi.Usage{
+			Registrations: k(pluginapi.Registration{DeadLetter: "q", Options: registration(t, 0, "k", billing).Options}),
+			Destinations:  append(own, pluginapi.Target{Name: "q", Purpose: pluginapi.PurposeDeadLetter, For: []uint32{0}}),
+		}, true},
 		{"copies elsewhere", pluginapi.Usage{Registrations: k(pluginapi.Registration{RetryTo: "t"}), Destinations: own}, true},
 		{"a dead letter elsewhere", pluginapi.Usage{Registrations: k(pluginapi.Registration{DeadLetter: "q@other"}), Destinations: own}, true},
 		{"a cap of a group", pluginapi.Usage{Registrations: group(pluginapi.Registration{Attempts: 2, Backoff: time.Second, DeadLetter: "q@other"}), Destinations: own}, false},

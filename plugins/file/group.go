@@ -19,6 +19,7 @@ import (
 // Receive and Seek, another one Settle and Release.
 type group struct {
 	name     string
+	attempts uint32 // the cap of the registration, 0 = none
 	settings settings.Subscription
 	log      *slog.Logger
 	tracker  *position.Tracker

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/position"
@@ -171,6 +172,27 @@ func saved(t *testing.T, path string) *position.Tracker {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// A record that carries as many attempts as the cap, as a dead letter does, is
+// handled once.
+func TestGroupOfCountedRecords(t *testing.T) {
+	path := newPath(t)
+	w := open(t, settings.Settings{Path: path}, writes("orders"))
+	w.publish(message("orders", "1"), message("orders", "2", core.CountHeader, "3"))
+	o := settings.Subscription{Group: "billing", Replay: true}
+	s := newService(t, settings.Settings{Path: path})
+	s.handle(s.read("orders", o), func(m *host.Message[[]byte]) error {
+		if m.Attempt() < 2 {
+			return host.Retry(nil)
+		}
+		return nil
+	}, host.MaxAttempts(3), host.Backoff(host.Constant(time.Millisecond)))
+	s.launch()
+	expect(t, "runs", sorted(s.handled(3)), "orders 1 1", "orders 2 1", "orders 3 2")
+	s.ended()
+	s.silent()
+	w.put("orders", "3")
 }
 
 // holder is the process that has the group's position.

@@ -52,15 +52,16 @@ func readUntilKilled(path string) {
 			break
 		}
 		random.Shuffle(len(hand), func(i, k int) { hand[i], hand[k] = hand[k], hand[i] })
+		// Where some are kept one is handed back, so that there is more to receive.
 		n := len(hand)
-		if len(hand) > 20 {
-			n = random.IntN(len(hand))
+		if n > 20 && hand[0].Attempt < 50 {
+			n = 1 + random.IntN(n)
 		}
 		var acks []pluginapi.Delivery
 		vs := make([]pluginapi.Verdict, n)
 		for i, d := range hand[:n] {
 			vs[i] = pluginapi.Verdict{Handle: d.Handle, Kind: core.VerdictAck}
-			if d.Attempt < 50 && random.IntN(5) == 0 {
+			if d.Attempt < 50 && (random.IntN(5) == 0 || i == 0 && n < len(hand)) {
 				vs[i].Kind = core.VerdictRequeue
 			} else {
 				acks = append(acks, d)

@@ -32,7 +32,7 @@ func (c *conn) subscribeGroup(ctx context.Context, from *reader.Reader, r *plugi
 	if err != nil {
 		return nil, positionFault(doing, c.groups, err)
 	}
-	g := &group{name: r.Name, settings: o, log: c.log, tracker: t, wake: make(chan struct{}, 1)}
+	g := &group{name: r.Name, attempts: r.Attempts, settings: o, log: c.log, tracker: t, wake: make(chan struct{}, 1)}
 	if err := g.begin(ctx, from); err != nil {
 		if g.cursor != nil {
 			g.cursor.Close()

@@ -204,15 +204,20 @@ func (g *group) deliveries(records []reader.Record) (deliveries []pluginapi.Deli
 	for i := range ds {
 		d := &ds[i]
 		d.Handle, d.Identity = g.entries[i], d.Position
-		d.Attempt = attempt(g.entries[i].Attempt, d.Message.Headers)
+		d.Attempt = g.attempt(g.entries[i].Attempt, d.Message.Headers)
 	}
 	g.caught = false
 	return ds, spent
 }
 
 // attempt is the number of a delivery. A record that is a copy itself, of a run
-// without a group, counts the deliveries that its header tells of.
-func attempt(handed uint32, hs core.Headers) uint32 {
+// without a group, counts the deliveries that its header tells of, but is at its
+// cap at most when it is handed out for the first time: a dead letter with a
+// count of its own is handled once, as without a group.
+func (g *group) attempt(handed uint32, hs core.Headers) uint32 {
 	copies, _ := hs.Count()
+	if g.attempts > 0 {
+		copies = min(copies, uint64(g.attempts)-1)
+	}
 	return uint32(min(uint64(handed)+min(copies, math.MaxUint32), math.MaxUint32))
 }

@@ -253,6 +253,23 @@ func TestGroupCountsCopies(t *testing.T) {
 	b.wants(s, "a 4")
 }
 
+// A record whose header tells of as many deliveries as the cap allows, or more,
+// is handled once all the same.
+func TestGroupCountsCopiesToItsCap(t *testing.T) {
+	b := open(t, settings.Settings{Path: newPath(t)}, writes("dead"))
+	b.publish(message("dead", "a", core.CountHeader, "1"), message("dead", "b", core.CountHeader, "3"), message("dead", "c", core.CountHeader, "99999999999"))
+	r := registration(t, 0, "dead", billing)
+	r.Attempts = 3
+	s, err := b.conn.Subscribe(b.ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds := b.wants(s, "a 2", "b 3", "c 3")
+	b.settle(s, core.VerdictRequeue, ds...)
+	b.wants(s, "a 3", "b 4", "c 4")
+	b.closeSub(s)
+}
+
 func isFault(err error, code core.FaultCode, text string) bool {
 	f, ok := errors.AsType[*core.Fault](err)
 	return ok && f.Code == code && strings.Contains(f.Error(), text)
