@@ -130,18 +130,31 @@ func parseSide(b []byte) (*side, error) {
 	return s, nil
 }
 
+// mayBeSide reports whether a file begins as a side file does and is as long as
+// its number of keys allows, so that no other one is read whole.
+func mayBeSide(f io.ReaderAt, size int64) bool {
+	var head [sideHead]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil || !bytes.HasPrefix(head[:], []byte(sideMagic)) {
+		return false
+	}
+	count := int64(binary.BigEndian.Uint32(head[sideHead-4:]))
+	keys := size - int64(sideHead) - sideTail
+	return size <= maxSide && count*(sideKey+1) <= keys && keys <= count*(sideKey+format.MaxKey)
+}
+
 func readSide(path string) (*side, error) {
 	f, err := segment.OpenRegular(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	fi, err := f.Stat()
-	if err == nil && fi.Size() > maxSide {
+	if err == nil && !mayBeSide(f, fi.Size()) {
 		err = errSide
 	}
 	var b []byte
 	if err == nil {
-		b, err = io.ReadAll(io.LimitReader(f, maxSide))
+		b = make([]byte, fi.Size())
+		_, err = io.ReadFull(f, b)
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,28 @@ func TestSideFilesComeBackAsTheyWere(t *testing.T) {
 			if _, err := parseSide(change(bytes.Clone(b))); !errors.Is(err, errSide) {
 				t.Fatalf("a change at %d: got %v", i, err)
 			}
+		}
+	}
+}
+
+// What is no side file is not read whole to find that out.
+func TestLongFilesAreNoSideFiles(t *testing.T) {
+	const size = 256 << 20
+	good := exampleSide().encode()
+	for name, b := range map[string][]byte{"zeros": nil, "another kind": []byte("hello"), "a side file, lengthened": good} {
+		path := filepath.Join(folder(t), "orders.ss.keys")
+		writeFile(t, path, b)
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if s, err := readSide(path); !errors.Is(err, errSide) {
+			t.Errorf("%s: got %v, %v", name, s, err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > size/16 {
+			t.Errorf("%s: %d bytes allocated", name, n)
 		}
 	}
 }
