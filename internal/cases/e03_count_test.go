@@ -65,6 +65,9 @@ func TestE03CountAfterARestart(t *testing.T) {
 					lost = k.name == "U"
 				}
 				first.kill()
+				b.wait("the killed host's plugin is gone, which would take the copy with it", func(v memory.View) bool {
+					return v.Subscriptions("orders") == 0
+				})
 				open("third")
 				b.Resume("orders")
 				if lost {
