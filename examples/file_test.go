@@ -50,6 +50,12 @@ func TestTailToPipe(t *testing.T) {
 	tail(t, write)
 	write() // between two readers
 	tail(t, func() {})
+	looked, log := run(t, "..", "", "longshore", "run", "examples/tail-to-pipe/look.yaml")
+	for _, line := range []string{"] cranes.4 1: crane 4 moves\n", "] cranes.7 6: crane 7 is idle\n", "] gates 6: gate 3 is shut\n"} {
+		if strings.Count(looked, line) != 1 {
+			t.Errorf("the file is printed as:\n%s\nwant %q once:\n%s", looked, line, log)
+		}
+	}
 }
 
 // tail runs the reader, calls a function once it serves, and compares what it has

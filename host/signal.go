@@ -17,10 +17,15 @@ import (
 // dropped and are killed 1.5 s later.
 const abortLimit = 3 * time.Second
 
+// echo is how long the first signal may come again and be the same one: timeout(1)
+// sends it to its child and to its process group.
+const echo = 50 * time.Millisecond
+
 // RunUntilSignal runs the host as [Host.Run] does, until one of the signals
 // comes; SIGINT and SIGTERM where none are given. The first one is the end of
 // Run's context: a stop in order, within the drain limit. The second one aborts
-// the host; RunUntilSignal then returns a [*SignalError] within 3 s.
+// the host; RunUntilSignal then returns a [*SignalError] within 3 s. The same one
+// within 50 ms is no second one.
 //
 // It returns what Run returned. A start that the first signal cut short is no
 // error: nothing was delivered. While it runs SIGPIPE is taken too, so that a
@@ -45,22 +50,29 @@ func RunUntilSignal(ctx context.Context, h *Host, signals ...os.Signal) error {
 	ran := make(chan error, 1)
 	go func() { ran <- h.Run(stopping) }()
 	log := h.options.logger
+	var first os.Signal
+	var since time.Time
 	select {
 	case err := <-ran:
 		return err
-	case s := <-caught:
-		log.Info("stopping; the next signal ends at once", "signal", s.String())
+	case first = <-caught:
+		since = time.Now()
+		log.Info("stopping; the next signal ends at once", "signal", first.String())
 		stop()
 	}
-	select {
-	case err := <-ran:
-		var refused *StartError
-		if ctx.Err() == nil && errors.As(err, &refused) && len(refused.Findings) == 0 && errors.Is(err, context.Canceled) {
-			return nil
+	for {
+		select {
+		case err := <-ran:
+			var refused *StartError
+			if ctx.Err() == nil && errors.As(err, &refused) && len(refused.Findings) == 0 && errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		case s := <-caught:
+			if s != first || time.Since(since) > echo {
+				return h.endAtOnce(s, ran)
+			}
 		}
-		return err
-	case s := <-caught:
-		return h.endAtOnce(s, ran)
 	}
 }
 

@@ -89,7 +89,7 @@ type ForeignError struct {
 
 // Error names the file and what was seen.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s is changed by somebody else: %s: a path has one writer; stop the other one and start again", e.Path, e.Reason)
+	return fmt.Sprintf("%s is changed by somebody else: %s: a path has one writer", e.Path, e.Reason)
 }
 
 // KeyError says that a record cannot have its key.
