@@ -22,8 +22,9 @@ const maxAside = 512 << 10
 // itemOverhead is about what one message costs in a frame beside its bytes.
 const itemOverhead = 48
 
-// deliver sends what the window takes and keeps the rest.
-func (r *receiver) deliver(ds []Delivery) {
+// deliver sends what the window takes and keeps the rest, whose memory does not
+// go back then.
+func (r *receiver) deliver(ds []Delivery, memory Memory) {
 	for i := range ds {
 		if f := r.fit(&ds[i]); f != nil {
 			ds = ds[:i]
@@ -35,14 +36,21 @@ func (r *receiver) deliver(ds []Delivery) {
 		r.pending = append(r.pending, ds...)
 		return
 	}
-	if sent := r.sendWithin(ds); sent < len(ds) {
-		r.pending = append(r.pending, ds[sent:]...)
+	var l *loan
+	if memory != nil && r.x.copies {
+		l = &loan{memory: memory}
+		l.users.Add(1)
 	}
+	if sent := r.sendWithin(ds, l); sent < len(ds) {
+		r.pending = append(r.pending, ds[sent:]...)
+		return
+	}
+	r.x.done(l)
 }
 
 // flush sends what of the pending deliveries the window takes.
 func (r *receiver) flush() {
-	sent := r.sendWithin(r.pending)
+	sent := r.sendWithin(r.pending, nil)
 	rest := copy(r.pending, r.pending[sent:])
 	clear(r.pending[rest:])
 	r.pending = r.pending[:rest]
@@ -109,10 +117,10 @@ func (r *receiver) readable(d *Delivery) {
 
 // sendWithin passes on deliveries as long as the window has room, and returns
 // how many. What does not make a full frame is left to the sender.
-func (r *receiver) sendWithin(ds []Delivery) int {
+func (r *receiver) sendWithin(ds []Delivery, l *loan) int {
 	sent := 0
 	for {
-		n, full := r.fill(ds[sent:])
+		n, full := r.fill(ds[sent:], l)
 		sent += n
 		if !full {
 			break
@@ -127,7 +135,7 @@ func (r *receiver) sendWithin(ds []Delivery) int {
 
 // fill moves deliveries into the open frame, with ids, as far as it and the
 // window allow, and reports whether it is to be sent before more can follow.
-func (r *receiver) fill(ds []Delivery) (n int, full bool) {
+func (r *receiver) fill(ds []Delivery, l *loan) (n int, full bool) {
 	x := r.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -150,6 +158,7 @@ func (r *receiver) fill(ds []Delivery) (n int, full bool) {
 			item.PublishedAt = d.PublishedAt.UnixNano()
 		}
 		x.open.add(&item, size, len(ds)-i-1)
+		x.open.lend(l)
 	}
 	return len(ds), x.open.full()
 }

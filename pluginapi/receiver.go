@@ -248,7 +248,7 @@ func (r *receiver) report(b *Batch, room Room) bool {
 			r.x.log.Warn("transport returns more deliveries than its room; what is beyond waits in the plugin",
 				"deliveries", n, "room", room.Messages)
 		}
-		r.deliver(b.Deliveries)
+		r.deliver(b.Deliveries, b.Memory)
 	}
 	if b.CaughtUp {
 		r.caughtUp = true

@@ -4,6 +4,7 @@ package pluginapi
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/longshore-go/longshore/internal/frame"
 )
@@ -16,6 +17,30 @@ type openFrame struct {
 	f    *frame.Deliveries // nil = empty
 	size int64
 	last int // messages of the last one, which the next one is made for
+	lent []*loan
+}
+
+// loan counts who needs the memory of a batch: the receiver, and each frame with
+// deliveries of it.
+type loan struct {
+	memory Memory
+	users  atomic.Int32
+}
+
+// lend notes whose memory the frame lies in, nil = nobody wants it back.
+func (o *openFrame) lend(l *loan) {
+	if l != nil && (len(o.lent) == 0 || o.lent[len(o.lent)-1] != l) {
+		l.users.Add(1)
+		o.lent = append(o.lent, l)
+	}
+}
+
+// done ends one use of a loan. Where one is left open its memory does not come
+// back.
+func (x *subscription) done(l *loan) {
+	if l != nil && l.users.Add(-1) == 0 {
+		_ = contain(x.log, "Release", l.memory.Release)
+	}
 }
 
 // takes reports whether n more bytes fit; a message alone always does.
@@ -44,6 +69,15 @@ func (o *openFrame) take() *frame.Deliveries {
 		*o = openFrame{last: len(f.Items)}
 	}
 	return f
+}
+
+// takeLent returns the frame and whose memory it lies in, and leaves the room of
+// the last such list.
+func (o *openFrame) takeLent(last []*loan) (*frame.Deliveries, []*loan) {
+	lent := o.lent
+	f := o.take()
+	o.lent = last[:0]
+	return f, lent
 }
 
 // sendOpen sends the open frame whenever it is told that there is one.
@@ -102,7 +136,8 @@ func (x *subscription) send(r *frame.SubscribeResponse) error {
 // sendFrame sends the open frame; x.sending is held.
 func (x *subscription) sendFrame() error {
 	x.mu.Lock()
-	f := x.open.take()
+	var f *frame.Deliveries
+	f, x.lent = x.open.takeLent(x.lent)
 	x.mu.Unlock()
 	switch {
 	case f == nil:
@@ -112,5 +147,12 @@ func (x *subscription) sendFrame() error {
 		return errShut
 	}
 	x.frame = frame.SubscribeResponse{Deliveries: f}
-	return x.stream.Send(&x.frame)
+	if err := x.stream.Send(&x.frame); err != nil {
+		return err
+	}
+	for _, l := range x.lent {
+		x.done(l)
+	}
+	clear(x.lent)
+	return nil
 }

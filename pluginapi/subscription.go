@@ -47,6 +47,8 @@ type subscription struct {
 	sending sync.Mutex
 	shut    atomic.Bool             // nothing is sent any more
 	frame   frame.SubscribeResponse // of deliveries, while they are sent
+	lent    []*loan                 // that they lie in
+	copies  bool                    // sent, they lie elsewhere
 
 	mu       sync.Mutex
 	ledger   *ledger.Ledger
@@ -110,7 +112,7 @@ func (s *server) open(stream link.ServerSubscribeStream, p *transportpb.Registra
 		return nil, invalid(fmt.Sprintf("options of subscription %q", reg.Name), wrong)
 	}
 	x := &subscription{
-		server: s, stream: stream,
+		server: s, stream: stream, copies: link.Copies(stream),
 		log:    s.log.With("subscription", reg.Name),
 		where:  fmt.Sprintf("subscription %q of transport %s", reg.Name, d.spec.Name),
 		ledger: ledger.New(0),

@@ -243,7 +243,17 @@ type Batch struct {
 	Reports    []Report
 	Deliveries []Delivery
 	CaughtUp   bool // all there is has been delivered; the subscription stays open
+	// Memory is what the deliveries lie in, where it can be used again. See
+	// [Memory].
+	Memory Memory
 }
+
+// Memory is what byte slices and lists of headers of a batch lie in. Release is
+// called at most once, from any goroutine, when all of the batch has been written
+// to a host: the transport may write there again. It does not block. Where that
+// memory is a host's, as it is in the same process, or the batch is not passed on
+// whole, Release is never called.
+type Memory interface{ Release() }
 
 // Delivery is one message received.
 type Delivery struct {

@@ -81,6 +81,13 @@ type ServerSubscribeStream interface {
 	Recv(r *frame.SubscribeRequest) error
 }
 
+// Copies reports whether Send leaves nothing of deliveries with anybody: in
+// process they are the host's own then.
+func Copies(s ServerSubscribeStream) bool {
+	_, ok := s.(*serverSubscribe)
+	return ok
+}
+
 // ServerPublishStream is the plugin's side of the publish stream.
 type ServerPublishStream interface {
 	Context() context.Context

@@ -5,6 +5,7 @@ package file
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -13,8 +14,9 @@ import (
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
 )
 
-// batcher makes deliveries of records. What a batch hands out is never written
-// again; the list of deliveries itself is used again at the next call.
+// batcher makes deliveries of records. What a batch hands out is not written
+// again before its memory is released; the list of deliveries itself is used
+// again at the next call.
 type batcher struct {
 	decoder envelope.Decoder
 	out     []pluginapi.Delivery
@@ -28,20 +30,54 @@ const frameBytes = 120 << 10
 // perMessage is about what a delivery takes in a frame beside its own bytes.
 const perMessage = 48
 
-// deliveries returns the records as deliveries, without Handle and Attempt, and
-// whether none of them shares its payload with its record.
-func (b *batcher) deliveries(records []reader.Record) (ds []pluginapi.Delivery, spent bool) {
+// memory is what the deliveries of one batch lie in.
+type memory struct {
+	decoded   envelope.Memory
+	positions []byte
+	loan      reader.Loan // of what is not decoded
+}
+
+// memories are those not in use.
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// Release takes back what a host has.
+func (m *memory) Release() {
+	m.loan.Spent()
+	memories.Put(m)
+}
+
+// read returns what a cursor has just read as deliveries.
+func (b *batcher) read(c *reader.Cursor, records []reader.Record) ([]pluginapi.Delivery, pluginapi.Memory) {
+	if len(records) == 0 {
+		return b.out[:0], nil
+	}
+	ds, m, spent := b.deliveries(records)
+	if spent {
+		c.Spent()
+	} else {
+		c.Lend(&m.loan)
+	}
+	return ds, m
+}
+
+// deliveries returns the records as deliveries, without Handle and Attempt, the
+// memory they lie in, and whether none of them shares its payload with its
+// record.
+func (b *batcher) deliveries(records []reader.Record) (ds []pluginapi.Delivery, m *memory, spent bool) {
 	size := 0
 	for i := range records {
 		size += len(records[i].Payload)
 	}
+	m, _ = memories.Get().(*memory)
+	b.decoder.Use(&m.decoded)
 	b.decoder.Expect(len(records), size)
-	positions := make([]byte, 0, len(records)*positionLen)
+	positions := slices.Grow(m.positions[:0], len(records)*positionLen)
 	if last := len(b.out); last > len(records) {
 		clear(b.out[len(records):]) // what stands before is written over
 	}
 	b.out = slices.Grow(b.out[:0], len(records))[:len(records)]
-	frame, spent := 0, true
+	frame := 0
+	spent = true
 	for i := range records {
 		r, d := &records[i], &b.out[i]
 		from := len(positions)
@@ -55,7 +91,8 @@ func (b *batcher) deliveries(records []reader.Record) (ds []pluginapi.Delivery, 
 	if len(records) > 0 {
 		b.most = max(1, frameBytes*len(records)/frame)
 	}
-	return b.out, spent
+	m.positions = positions
+	return b.out, m, spent
 }
 
 // room is how many messages the next batch should have at most.

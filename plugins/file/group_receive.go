@@ -88,8 +88,12 @@ func (g *group) again(ctx context.Context, room pluginapi.Room) (b pluginapi.Bat
 		g.records = append(g.records, r)
 		g.entries = append(g.entries, g.tracker.Again())
 	}
-	b.Deliveries, _ = g.deliveries(g.records)
-	clear(g.records)
+	if len(g.records) > 0 {
+		g.saved(g.tracker.Save())
+		b.Deliveries, _, _ = g.batcher.deliveries(g.records)
+		g.handed(b.Deliveries)
+		clear(g.records)
+	}
 	return b, err
 }
 
@@ -125,10 +129,9 @@ func (g *group) more(ctx context.Context, room pluginapi.Room, b *pluginapi.Batc
 	switch {
 	case len(got.Records) > 0:
 		g.deliver(got.Records)
-		var spent bool
-		if b.Deliveries, spent = g.deliveries(got.Records); spent {
-			g.cursor.Spent()
-		}
+		g.saved(g.tracker.Save())
+		b.Deliveries, b.Memory = g.batcher.read(g.cursor, got.Records)
+		g.handed(b.Deliveries)
 	case !g.fresh:
 		g.tracker.Moved(position.Place(g.cursor.Place()))
 		g.saved(g.tracker.Save())
@@ -193,21 +196,15 @@ func (g *group) deliver(records []reader.Record) {
 	}
 }
 
-// deliveries makes deliveries of the records and entries, once the position says
-// that they are handed out.
-func (g *group) deliveries(records []reader.Record) (deliveries []pluginapi.Delivery, spent bool) {
-	if len(records) == 0 {
-		return nil, false
-	}
-	g.saved(g.tracker.Save())
-	ds, spent := g.batcher.deliveries(records)
+// handed completes the deliveries of entries, once the position says that they
+// are handed out.
+func (g *group) handed(ds []pluginapi.Delivery) {
 	for i := range ds {
 		d := &ds[i]
 		d.Handle, d.Identity = g.entries[i], d.Position
 		d.Attempt = g.attempt(g.entries[i].Attempt, d.Message.Headers)
 	}
 	g.caught = false
-	return ds, spent
 }
 
 // attempt is the number of a delivery. A record that is a copy itself, of a run

@@ -84,10 +84,7 @@ func (s *subscription) Receive(ctx context.Context, room pluginapi.Room) (plugin
 	}
 	got, err := s.cursor.Next(ctx, s.batcher.room(room.Messages), min(room.Bytes, maxBatchBytes))
 	b := pluginapi.Batch{CaughtUp: got.CaughtUp}
-	var spent bool
-	if b.Deliveries, spent = s.batcher.deliveries(got.Records); spent {
-		s.cursor.Spent()
-	}
+	b.Deliveries, b.Memory = s.batcher.read(s.cursor, got.Records)
 	s.reports = s.reports[:0]
 	for _, p := range got.Problems {
 		s.reports = append(s.reports, reportOf(p))

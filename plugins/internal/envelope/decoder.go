@@ -25,6 +25,20 @@ type Decoder struct {
 // altogether, so that memory is taken for them at once. Fewer or more may come.
 func (d *Decoder) Expect(payloads, size int) { d.payloads, d.size = payloads, size }
 
+// Memory is what a Decoder hands out pieces of. The zero value has none yet; it
+// grows to what one [Decoder.Expect] needs, at most to 512 KiB.
+type Memory struct {
+	bytes   []byte
+	headers []core.Header
+}
+
+// Use makes the decoder hand out pieces of m from now on, from its beginning:
+// nothing that was handed out of it may be in use any more.
+func (d *Decoder) Use(m *Memory) {
+	d.memory = slab[byte]{free: m.bytes, home: &m.bytes}
+	d.lists = slab[core.Header]{free: m.headers, home: &m.headers}
+}
+
 // Decode takes a payload apart as the function Decode does. The headers have
 // room for one more: appending to them takes no memory.
 func (d *Decoder) Decode(data []byte) (core.Headers, []byte, error) {

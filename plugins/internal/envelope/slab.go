@@ -7,7 +7,8 @@ import "unsafe"
 // slab hands out pieces of memory that was never used before.
 type slab[T any] struct {
 	free  []T
-	large []T // the last room, where it is none of free
+	large []T  // the last room, where it is none of free
+	home  *[]T // the memory that is used again, nil = none
 }
 
 // slabSize bounds the bytes of one slab: as long as one piece of it is kept,
@@ -25,6 +26,9 @@ func (s *slab[T]) room(n, total int) []T {
 	case n > most/4:
 		s.large = make([]T, n)
 		return s.large
+	case s.home != nil:
+		s.free = make([]T, max(n, min(len(*s.home)+total, most)))
+		*s.home = s.free
 	default:
 		s.free = make([]T, max(n, min(total, most)))
 	}

@@ -49,6 +49,7 @@ type chunk struct {
 	memory []byte       // of buf, where it can be used again
 	holds  atomic.Int32 // batches with payloads of it that are not spent
 	shared bool         // payloads of it are elsewhere
+	passed bool         // by the one cursor there was; nobody finds it any more
 
 	newer, older *chunk // in the cache's order of use, which owns them
 

@@ -9,7 +9,40 @@ import "slices"
 // cleared nor collected.
 
 // mostSpare is how many chunks' memory waits to be used again.
-const mostSpare = 2
+const mostSpare = 4
+
+// Loan is the payloads of a batch in the hands of others. The zero value is
+// none.
+type Loan struct {
+	r      *Reader
+	chunks []*chunk
+}
+
+// Lend leaves the payloads of the last batch to l, whose last ones are spent,
+// instead of keeping them for good.
+func (c *Cursor) Lend(l *Loan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.r = c.r
+	l.chunks, c.given = append(l.chunks[:0], c.given...), c.given[:0]
+}
+
+// Spent says that nothing of the payloads is kept any more. It may be called
+// beside anything that the cursor does, and behind its end.
+func (l *Loan) Spent() {
+	if len(l.chunks) == 0 {
+		return
+	}
+	k := &l.r.cache
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, ch := range l.chunks {
+		ch.holds.Add(-1)
+		k.reuse(ch)
+	}
+	clear(l.chunks)
+	l.chunks = l.chunks[:0]
+}
 
 // Spent says that nothing of the payloads of the last batch is kept.
 func (c *Cursor) Spent() {
@@ -44,7 +77,13 @@ func (r *Reader) passed(ch *chunk) {
 		return
 	}
 	k.remove(ch)
-	if ch.memory != nil && !ch.shared && ch.holds.Load() == 0 && len(k.spare) < mostSpare {
+	ch.passed = true
+	k.reuse(ch)
+}
+
+// reuse keeps the memory of a chunk that nobody has any more; k.mu is held.
+func (k *cache) reuse(ch *chunk) {
+	if ch.passed && ch.memory != nil && !ch.shared && ch.holds.Load() == 0 && len(k.spare) < mostSpare {
 		k.spare = append(k.spare, ch.memory)
 		ch.memory, ch.buf = nil, nil
 	}
