@@ -212,6 +212,31 @@ func (x *subscription) cutOff() {
 	x.mu.Unlock()
 }
 
+// close closes the transport's subscription, whose stream has ended in order or
+// not. A verdict that came after the endpoint was closed was not carried out.
+func (x *subscription) close(finished bool) {
+	x.mu.Lock()
+	finished = finished && !x.cut
+	x.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), x.server.options.AuthorLimit)
+		defer cancel()
+		if finished && x.powers.finisher != nil {
+			_ = contain(x.log, "Finish", func() { x.powers.finisher.Finish(ctx, nil) })
+		}
+		var err error
+		if f := contain(x.log, "Close", func() { err = x.sub.Close(ctx) }); f != nil {
+			return
+		}
+		if err != nil {
+			x.log.Warn("close subscription", "error", err)
+		}
+	}()
+	x.await(done, "Close")
+}
+
 // Request publishes a request and waits for its reply.
 func (s *server) Request(ctx context.Context, r *transportpb.RequestRequest) (*transportpb.RequestResponse, error) {
 	d, conn, err := s.connected("request")

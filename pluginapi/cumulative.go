@@ -53,7 +53,7 @@ type markNode struct {
 }
 
 func (c *cumulative) powers() powers {
-	p := powers{releaser: c, stopper: c.inner.stopper, misfit: c.inner.misfit}
+	p := powers{releaser: c, stopper: c.inner.stopper, finisher: c.inner.finisher, misfit: c.inner.misfit}
 	if c.inner.seeker != nil {
 		p.seeker = c
 	}

@@ -38,6 +38,33 @@ func (h *held) run(ctx context.Context) {
 	}
 }
 
+// end ends the holding. It reports whether nothing is handed back any more.
+func (h *held) end(ctx context.Context) bool {
+	h.mu.Lock()
+	h.closed = true
+	h.leave(h.heap...)
+	h.heap, h.waiting, h.accepted = nil, nil, 0
+	stop, stopped := h.stop, h.stopped
+	h.mu.Unlock()
+	if stop == nil {
+		return true
+	}
+	stop()
+	select {
+	case <-stopped:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// leave notes what is held at the end; h.mu is held.
+func (h *held) leave(xs ...*hold) {
+	for _, x := range xs {
+		h.left = append(h.left, x.verdict.Handle)
+	}
+}
+
 // due takes what is due out of the heap, in order, or says how long nothing is.
 func (h *held) due(now time.Time) ([]*hold, time.Duration) {
 	h.mu.Lock()
@@ -58,6 +85,9 @@ func (h *held) due(now time.Time) ([]*hold, time.Duration) {
 // tried again, and said in a report.
 func (h *held) handBack(ctx context.Context, due []*hold) {
 	if !h.take(ctx) {
+		h.mu.Lock()
+		h.leave(due...)
+		h.mu.Unlock()
 		return
 	}
 	vs := make([]Verdict, len(due))
@@ -76,7 +106,9 @@ func (h *held) handBack(ctx context.Context, due []*hold) {
 			if !x.accepted {
 				ids = append(ids, x.verdict.id)
 			}
-		case ctx.Err() == nil:
+		case h.closed:
+			h.leave(x)
+		default:
 			h.again(x, r)
 		}
 	}
@@ -87,9 +119,6 @@ func (h *held) handBack(ctx context.Context, due []*hold) {
 
 // again keeps a delivery that the source did not take back; h.mu is held.
 func (h *held) again(x *hold, r Result) {
-	if h.closed {
-		return
-	}
 	_, fault := settleStatus(r)
 	if fault == nil {
 		fault = newFault(core.FaultUnsupported, "requeue: the source does not take it")

@@ -37,7 +37,7 @@ func HeldCapabilities(c core.Capabilities) core.Capabilities {
 // leave.
 //
 // Close hands nothing back: what is held stays unsettled, and the source's
-// Unsettled says what becomes of it, as after a crash.
+// Unsettled says what becomes of it, as after a crash. A [Finisher] is told of it.
 //
 // # Caveats
 //
@@ -76,6 +76,7 @@ type held struct {
 	stop     context.CancelFunc // of the goroutine that hands back; nil = not running
 	stopped  chan struct{}
 	closed   bool
+	left     []any // handles of what was held at the end
 }
 
 func (h *held) powers() powers {
@@ -88,6 +89,9 @@ func (h *held) powers() powers {
 	}
 	if h.inner.late != nil {
 		p.late = h
+	}
+	if h.inner.finisher != nil {
+		p.finisher = h
 	}
 	return p
 }
@@ -296,20 +300,20 @@ func (h *held) take(ctx context.Context) bool {
 
 func (h *held) give() { <-h.turn }
 
+// Finish ends the holding and passes on what was held.
+func (h *held) Finish(ctx context.Context, more []any) {
+	if !h.end(ctx) {
+		return
+	}
+	h.mu.Lock()
+	all := append(h.left, more...)
+	h.mu.Unlock()
+	h.inner.finisher.Finish(ctx, all)
+}
+
 // Close ends the holding and the inner subscription.
 func (h *held) Close(ctx context.Context) error {
-	h.mu.Lock()
-	h.closed = true
-	h.heap, h.waiting, h.accepted = nil, nil, 0
-	stop, stopped := h.stop, h.stopped
-	h.mu.Unlock()
-	if stop != nil {
-		stop()
-		select {
-		case <-stopped:
-		case <-ctx.Done():
-		}
-	}
+	h.end(ctx)
 	return h.sub.Close(ctx)
 }
 

@@ -38,12 +38,29 @@ type IntakeStopper interface {
 	StopIntake()
 }
 
+// Finisher is a Subscription that is told that its stream ends in order: the
+// host has half-closed it, and all its verdicts were carried out. What has had
+// neither a verdict nor a release by then, in the host's hands or on the way to
+// it, no handler has begun, or one has put it off. A source that counts need not
+// count it; anything else is a delivery like others. held are the handles of
+// what [Held] has taken a delayed requeue of and not handed back: they have had
+// their verdict, though Settle was not called.
+//
+// Finish is called at most once, behind the last Receive and Settle and before
+// Close, and ctx bounds it. It is not called where the stream was cancelled, the
+// host is gone, the endpoint was closed under the stream, or a call of the
+// subscription did not return within the SDK's limit.
+type Finisher interface {
+	Finish(ctx context.Context, held []any)
+}
+
 // powers are what a Subscription can do beside delivering, nil where it cannot.
 type powers struct {
 	seeker   Seeker
 	releaser Releaser
 	late     LateAcker
 	stopper  IntakeStopper
+	finisher Finisher
 	later    laterAccepter
 	misfit   func(where string) *core.Fault // what a wrapper of this package cannot wrap; asked after Profiles
 }
@@ -70,5 +87,6 @@ func powersOf(s Subscription) powers {
 	p.releaser, _ = s.(Releaser)
 	p.late, _ = s.(LateAcker)
 	p.stopper, _ = s.(IntakeStopper)
+	p.finisher, _ = s.(Finisher)
 	return p
 }

@@ -203,14 +203,14 @@ func (x *subscription) start(d *description, conn Conn, reg Registration) error 
 	}
 	x.powers = powersOf(x.sub)
 	if f := x.check(d, reg); f != nil {
-		x.close()
+		x.close(false)
 		return f
 	}
 	x.receiver.init(x)
 	x.settler.init(x)
 	started := &transportpb.Started{Profiles: convert.FromProfiles(x.profiles)}
 	if err := x.send(&frame.SubscribeResponse{Started: started}); err != nil {
-		x.close()
+		x.close(false)
 		return err
 	}
 	return nil
@@ -270,13 +270,12 @@ func (x *subscription) run() error {
 	}
 	x.cancel()
 	x.stopIntake()
-	x.await(x.received, "Receive")
-	x.await(x.settled, "Settle")
+	received, settled := x.await(x.received, "Receive"), x.await(x.settled, "Settle")
 	// What an author's call that did not end would send goes nowhere.
 	x.shut.Store(true)
 	x.retire()
 	x.within(x.sent)
-	x.close()
+	x.close(err == nil && received && settled)
 	return err
 }
 
@@ -326,11 +325,14 @@ func (x *subscription) finish() error {
 	return x.ctx.Err()
 }
 
-// await waits for a goroutine in author code, at most for the limit.
-func (x *subscription) await(done <-chan struct{}, call string) {
-	if !x.within(done) {
-		x.log.Error("transport does not return from a call that was cancelled; it is left behind", "in", call)
+// await waits for a goroutine in author code, at most for the limit, and reports
+// whether it has ended.
+func (x *subscription) await(done <-chan struct{}, call string) bool {
+	if x.within(done) {
+		return true
 	}
+	x.log.Error("transport does not return from a call that was cancelled; it is left behind", "in", call)
+	return false
 }
 
 // within waits at most for the limit of author code and reports whether done is
@@ -344,24 +346,6 @@ func (x *subscription) within(done <-chan struct{}) bool {
 	case <-t.C:
 		return false
 	}
-}
-
-// close closes the transport's subscription.
-func (x *subscription) close() {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), x.server.options.AuthorLimit)
-		defer cancel()
-		var err error
-		if f := contain(x.log, "Close", func() { err = x.sub.Close(ctx) }); f != nil {
-			return
-		}
-		if err != nil {
-			x.log.Warn("close subscription", "error", err)
-		}
-	}()
-	x.await(done, "Close")
 }
 
 // read takes what the host says until it half-closes (io.EOF), is lost, or

@@ -20,7 +20,10 @@ type capable struct {
 	*source
 	released, late []any
 	stops          int
+	ended          []any
 }
+
+func (c *capable) Finish(_ context.Context, held []any) { c.ended = append(c.ended, held...) }
 
 func (c *capable) StopIntake() { c.stops++ }
 
@@ -97,6 +100,9 @@ func TestCumulativePassesOn(t *testing.T) {
 	if p.stopper.StopIntake(); src.stops != 1 {
 		t.Errorf("told %d times that intake has stopped", src.stops)
 	}
+	if p.finisher.Finish(t.Context(), []any{3}); len(src.ended) != 1 {
+		t.Errorf("told at the end of %v", src.ended)
+	}
 	p.releaser.Release([]any{1})
 	if d := cmp.Diff([]any{1}, src.released); d != "" {
 		t.Errorf("released (-want +got):\n%s", d)
@@ -122,7 +128,7 @@ func TestWrappersOfAPlainSubscription(t *testing.T) {
 	for name, s := range map[string]Subscription{
 		"held": Held(newSource(requeueNow()), 0), "cumulative": Cumulative(newSource(cumulativeCaps())),
 	} {
-		if p := powersOf(s); p.stopper != nil || p.late != nil {
+		if p := powersOf(s); p.stopper != nil || p.late != nil || p.finisher != nil {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
