@@ -133,7 +133,9 @@ func (l *Lane) start(s *settlement, f *flight) {
 	l.circuit.probe(s)
 }
 
-// skip ends a delivery that is not to be begun. l.mu is held.
+// skip ends a delivery that is not to be begun. Nothing is said of one that goes
+// back: by that a source that counts can tell it from one that a handler was
+// given, which gets a verdict or a release. l.mu is held.
 func (l *Lane) skip(f *flight) bool {
 	v := f.state()
 	goesBack := l.stopping && v == core.VoidLive && f.letGo() == core.VoidReturns
@@ -147,7 +149,6 @@ func (l *Lane) skip(f *flight) bool {
 		l.counts.add(ResultStale)
 	case goesBack:
 		l.counts.add(ResultReleased)
-		f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
 	default:
 		l.unhandled(f)
 		return true

@@ -28,9 +28,9 @@ const (
 	shownRunning = 16
 )
 
-// StopIntake asks the plugin for no more deliveries and releases those that no
+// StopIntake asks the plugin for no more deliveries and lets those go that no
 // handler has begun, except on sources that would lose them. Deliveries that are
-// held and come back by themselves are let go, kept ones are released.
+// held and come back by themselves, and kept ones, are released.
 func (l *Lane) StopIntake() {
 	l.mu.Lock()
 	if l.stopping {
@@ -198,10 +198,16 @@ func Printable(position string) string {
 }
 
 // part sends the last verdicts, half-closes the stream and waits for its end.
+// What is with a handler that does not return is released.
 func (l *Lane) part(limit time.Duration) {
 	l.mu.Lock()
 	g := l.now
 	if g != nil {
+		for _, s := range l.running {
+			if s.f.gen == g && s.f.release() {
+				s.f.void.Store(uint32(core.VoidReturns)) // whatever it still says
+			}
+		}
 		g.half = true
 		signal(g.wake)
 	}

@@ -150,10 +150,17 @@ func (s *settlement) part() {
 	}
 }
 
-// close gives the verdict that ends the plan. l.mu is held.
+// close gives the verdict that ends the plan. What goes back since a stop has cut
+// its plan is released. l.mu is held.
 func (s *settlement) close() {
 	f := s.f
-	if s.final.Count == 0 || f == nil {
+	if f == nil {
+		return
+	}
+	if s.final.Count == 0 {
+		if s.did&didCut != 0 && !s.putOff {
+			f.release()
+		}
 		return
 	}
 	switch v := f.state(); {
@@ -253,6 +260,7 @@ func (s *settlement) reset() {
 	w.kind, w.extendAt, w.extendBy = waitNone, time.Time{}, 0
 	w.mu.Unlock()
 	s.f, s.key, s.left, s.over, s.waiting, s.released, s.marked, s.stray = nil, nil, false, false, false, false, false, false
+	s.putOff = false
 	s.decided, s.hush, s.probe, s.clone = false, false, 0, nil
 	s.d, s.said, s.reason, s.row, s.bad, s.failed = Delivery{}, Said{}, nil, "", nil, time.Time{}
 	s.did, s.final, s.fault, s.trace = 0, frame.VerdictRun{}, nil, nil

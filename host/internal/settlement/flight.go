@@ -61,6 +61,16 @@ func (f *flight) letGo() core.Void {
 	return core.VoidReturns
 }
 
+// release says that it goes back without a verdict although a handler was given
+// it. It reports false where there is nothing to say. l.mu is held.
+func (f *flight) release() bool {
+	if f.state() != core.VoidLive || f.letGo() != core.VoidReturns || f.wanted || f.gen.lost {
+		return false
+	}
+	f.gen.decide(frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease})
+	return true
+}
+
 // unframe gives the frame back. One that a publish may still read is left to the
 // garbage collector.
 func (f *flight) unframe() {

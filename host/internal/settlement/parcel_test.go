@@ -116,7 +116,7 @@ func TestTakenUpAsItWas(t *testing.T) {
 // wait; layBy and takeUp keep those that do.
 func TestParcelsKnowEveryField(t *testing.T) {
 	tests := map[reflect.Type]string{
-		reflect.TypeFor[settlement](): "l f left index key over stray handling hush probe decided clone generation id d said reason failed row bad " +
+		reflect.TypeFor[settlement](): "l f left index key over stray putOff handling hush probe decided clone generation id d said reason failed row bad " +
 			"c of plan cur step trace did final fault out stored released marked reserved waiting " +
 			"tries deadline resend keeping acking wait",
 		reflect.TypeFor[Delivery]():       "Message Attempt Number Last Scope Identity Position Published Received Undecodable Unkeyed Snoozes Returned Value",

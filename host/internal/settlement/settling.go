@@ -16,13 +16,14 @@ import (
 // for one piece of news at a time; whoever brings it claims the wait and carries
 // the plan on. Its memory is used again: life tells its lives apart.
 type settlement struct {
-	l     *Lane
-	f     *flight // nil once its verdict is answered, and for copies of former runs
-	left  bool    // it left the worker
-	index int     // its place among the running ones, then among the active ones
-	key   *key    // of the delivery, while the worker has it
-	over  bool    // its plan is carried out, but for the row of its delivery
-	stray bool    // a copy of a former run: it is no delivery of this lane
+	l      *Lane
+	f      *flight // nil once its verdict is answered, and for copies of former runs
+	left   bool    // it left the worker
+	index  int     // its place among the running ones, then among the active ones
+	key    *key    // of the delivery, while the worker has it
+	over   bool    // its plan is carried out, but for the row of its delivery
+	stray  bool    // a copy of a former run: it is no delivery of this lane
+	putOff bool    // its handler has put it off, which is no attempt, and a stop lets it go
 
 	handling bool    // its handler runs
 	hush     bool    // its panic is told by another one of its batch

@@ -23,7 +23,7 @@ type nap struct {
 
 // snooze puts the delivery off, where its bounds and its source's hold allow it.
 // It reports whether it has: s is free then. Of a lane that stops, a delivery
-// that comes back by itself is let go instead, as Leave says.
+// that comes back by itself is let go instead.
 func (s *settlement) snooze() bool {
 	l, f, d := s.l, s.f, max(s.said.Outcome.After, 0)
 	if s.left || f == nil || !s.maySnooze(d) {
@@ -37,10 +37,14 @@ func (s *settlement) snooze() bool {
 		if own != nil {
 			own.Release()
 		}
-		if v == core.VoidLive {
-			s.said = Said{}
+		if v != core.VoidLive {
+			return false
 		}
-		return false
+		s.judged()
+		s.did |= didCut
+		s.putOff = true
+		s.finish()
+		return true
 	}
 	if own != nil {
 		f.unframe()
@@ -162,7 +166,8 @@ func (l *Lane) doom(f *flight) {
 	if l.closed {
 		return
 	}
-	if v == core.VoidLive {
+	s.putOff = true
+	if v == core.VoidLive && f.letGo() == core.VoidGone {
 		s.final = frame.VerdictRun{First: f.id, Count: 1, Kind: core.VerdictRelease}
 	}
 	if v == core.VoidGone || f.letGo() == core.VoidGone {
