@@ -40,6 +40,6 @@ func unsettledDurable(t *Trial) {
 			back = append(back, d)
 		}
 	}
-	s.renewed(back, s.again(back, keysOf(l.settled), "they were acked before the transport was restarted"), true)
+	s.renewed(back, s.again(back, keysOf(l.settled), "they were acked before the transport was restarted"), byTheKill)
 	s.leave()
 }

@@ -77,7 +77,7 @@ func settleRequeue(t *Trial) {
 		sent := time.Now()
 		ds = s.done(core.VerdictRequeue, ds...)
 		again := s.again(ds, nil, "")
-		s.renewed(ds, again, false)
+		s.renewed(ds, again, byItself)
 		ds = present(again)
 		for _, d := range ds {
 			soonest, hold = min(soonest, d.At.Sub(sent)), d.Caps.MaxHold
@@ -149,7 +149,7 @@ func settleDelayed(t *Trial) {
 		}
 	}
 	t.Notef("the latest of %d delayed messages came %v behind its time", len(again), latest.Round(time.Millisecond))
-	s.renewed(ds, again, false)
+	s.renewed(ds, again, byItself)
 	s.done(core.VerdictAck, present(again)...)
 	t.delayReturnsCredit(p, s)
 	s.leave()
@@ -233,7 +233,7 @@ func settleRelease(t *Trial) {
 	p.Close()
 	_, s = t.reading()
 	again := s.again(l.back, keysOf(l.lost), leftReason)
-	s.renewed(l.back, again, false)
+	s.renewed(l.back, again, inOrder)
 	for i, d := range again {
 		if d == nil || l.back[i].Caps.Unsettled != core.UnsettledOnTimeout {
 			continue

@@ -171,7 +171,7 @@ func settleIdentity(t *Trial) {
 	}
 	back = s.done(core.VerdictRequeue, back...)
 	again := s.again(back, nil, "")
-	s.renewed(back, again, false)
+	s.renewed(back, again, byItself)
 	s.letGo(present(again)...)
 	s.End()
 	p.Close()
@@ -179,7 +179,7 @@ func settleIdentity(t *Trial) {
 		return
 	}
 	_, s = t.reading()
-	s.renewed(left, s.again(left, nil, ""), false)
+	s.renewed(left, s.again(left, nil, ""), inOrder)
 	s.leave()
 }
 

@@ -254,7 +254,7 @@ func stopCloseSettlesNothing(t *Trial) {
 		if t.Failed() {
 			return
 		}
-		s.renewed(ds, again, false)
+		s.renewed(ds, again, inOrder)
 		s.Finish(again...)
 		s.Barrier()
 		s.End()

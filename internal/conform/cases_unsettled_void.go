@@ -75,7 +75,7 @@ func unsettledAfterTimeout(t *Trial) {
 			t.Errorf("the void of delivery %d says that it does not come back: its profile says that it does when its hold ends", d.ID)
 		}
 	}
-	s.renewed(ds, s.truth(ds), false)
+	s.renewed(ds, s.truth(ds), byItself)
 	s.leave()
 }
 
@@ -265,14 +265,14 @@ func unsettledDisconnect(t *Trial) {
 			t.Errorf("the void of delivery %d says %s: its profile says otherwise", d.ID, map[bool]string{true: "that it comes back", false: "that it does not come back"}[returns])
 		}
 	}
-	s.renewed(ends, s.truth(ends), false)
+	s.renewed(ends, s.truth(ends), byItself)
 	var leased []*Delivery // that may outlive it, and did not
 	for _, d := range l.back {
 		if d.Caps.Unsettled == core.UnsettledOnTimeout && !s.outlived(d) {
 			leased = append(leased, d)
 		}
 	}
-	s.renewed(leased, s.again(leased, l.barred(), leftReason), false)
+	s.renewed(leased, s.again(leased, l.barred(), leftReason), byItself)
 	s.Finish(s.first(t.putLater(p, 3))...)
 	s.mustNot(s.Within(t.Subject.Quiet), l.barred(), leftReason)
 	s.leave()

@@ -118,33 +118,46 @@ func (t *Trial) headed(n int) []core.Message {
 	return ms
 }
 
+// endedBy is what ended a delivery that comes again.
+type endedBy uint8
+
+const (
+	byItself  endedBy = iota // a verdict, a void, or a stream that was cancelled
+	inOrder                  // the end of a stream that was half-closed
+	byTheKill                // of its process
+)
+
 // counted checks the source's count of a message that came again, where it
-// counts: one more for each delivery. Its source may have delivered it to a
-// process that was killed before it passed it on, or again and again as holds
-// ended.
-func (s *Sub) counted(old, d *Delivery, killed bool) {
+// counts: one more for each delivery. Those that end in order need not count.
+// Its source may have delivered it to a process that was killed before it passed
+// it on, or again and again as holds ended.
+func (s *Sub) counted(old, d *Delivery, by endedBy) {
 	if !counts(d.Caps) {
 		return
 	}
 	want, most := old.Attempt+1, old.Attempt+1
+	if by == inOrder {
+		want--
+	}
 	if hasHold(d.Caps) {
 		most += uint32(d.At.Sub(old.At) / d.Caps.MaxHold)
 	}
 	switch {
 	case d.Attempt >= want && d.Attempt <= most:
-	case killed && d.Attempt > most:
+	case by == byTheKill && d.Attempt > most:
 		s.t.Notef("behind a kill the attempt rose from %d to %d", old.Attempt, d.Attempt)
 	default:
-		s.t.Errorf("message %s came again with attempt %d behind attempt %d: its source counts, so it is %d", d.Key, d.Attempt, old.Attempt, want)
+		s.t.Errorf("message %s came again with attempt %d behind attempt %d: its source counts, so it is %d%s", d.Key, d.Attempt, old.Attempt, most,
+			map[bool]string{true: " or the same as before"}[by == inOrder])
 	}
 }
 
 // renewed checks messages that came again: all that is the same, and the count.
-func (s *Sub) renewed(old, again []*Delivery, killed bool) {
+func (s *Sub) renewed(old, again []*Delivery, by endedBy) {
 	for i, d := range again {
 		if d != nil {
 			s.same(old[i], d)
-			s.counted(old[i], d, killed)
+			s.counted(old[i], d, by)
 		}
 	}
 }
