@@ -145,6 +145,18 @@ func (g *group) Seek(ctx context.Context, to pluginapi.Position) error {
 	return nil
 }
 
+// Finish takes back the counts of what no handler has begun. A delivery whose
+// delayed requeue is held has had its handler, and counts.
+func (g *group) Finish(_ context.Context, held []any) {
+	var begun []*position.Entry
+	for _, h := range held {
+		if e, ok := h.(*position.Entry); ok {
+			begun = append(begun, e)
+		}
+	}
+	g.saved(g.tracker.TakeBack(begun...))
+}
+
 // Close saves the position and lets others read with the group.
 func (g *group) Close(context.Context) error {
 	if !g.fresh {

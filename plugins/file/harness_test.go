@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		readUntilKilled(path)
 		return
 	}
+	if path := os.Getenv(hostChild); path != "" {
+		serveUntilKilled(path)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

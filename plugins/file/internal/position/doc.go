@@ -49,7 +49,8 @@
 // those of the state, then those of each deliver. A run is u numbers left out
 // and u numbers taken; runs begin with u how many there are.
 //
-// The count of an entry is how often the record was handed out.
+// The count of an entry is how often the record was handed out, without what was
+// taken back: it may be 0.
 //
 // A change is one write at the end of the newer slot; a slot that is full is
 // left for the other one. A write that is torn or lost with the power leaves a

@@ -2,7 +2,8 @@
 
 package position
 
-// Entry is one delivery of a record. Its exported fields are not written again.
+// Entry is one delivery of a record. Its exported fields are not written again
+// before TakeBack.
 type Entry struct {
 	Place   Place
 	Attempt uint32 // how often the record was handed out, this time included

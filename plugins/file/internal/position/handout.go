@@ -120,11 +120,40 @@ func (t *Tracker) Release(es ...*Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range es {
-		if e.stage == out {
-			e.stage = released
-			t.released++
+		t.release(e)
+	}
+}
+
+func (t *Tracker) release(e *Entry) {
+	if e.stage == out {
+		e.stage = released
+		t.released++
+	}
+}
+
+// TakeBack counts as none what is still with the host, but for what was released
+// and what is named: nobody has begun it. No delivery and no verdict may follow.
+// It is written at Close, as a new state beside the one that holds, so that
+// whatever goes wrong on the way leaves it counted. What is not written yet is
+// written before: that is shorter, and may succeed where Close fails.
+func (t *Tracker) TakeBack(but ...*Entry) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.flush()
+	for _, e := range but {
+		t.release(e)
+	}
+	for e := t.list.first; e != nil; e = e.next {
+		if e.stage != out {
+			continue
+		}
+		e.stage = over
+		e.Attempt--
+		if !e.untracked {
+			t.whole, t.dirty = true, true
 		}
 	}
+	return err
 }
 
 // queue is what is to be handed out again, in that order.

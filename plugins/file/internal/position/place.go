@@ -25,7 +25,7 @@ type Mark struct {
 // saved is an unsettled record of a state.
 type saved struct {
 	place Place
-	count uint32 // how often it was handed out
+	count uint32 // how often it was handed out, but for what was taken back
 }
 
 // state is a position as it is stored.

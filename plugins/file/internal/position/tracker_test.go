@@ -27,6 +27,13 @@ func closed(t *testing.T, tr *Tracker) {
 	}
 }
 
+func takeBack(t *testing.T, tr *Tracker, but ...*Entry) {
+	t.Helper()
+	if err := tr.TakeBack(but...); err != nil {
+		t.Error(err)
+	}
+}
+
 func attempts(tr *Tracker) []uint32 {
 	var ns []uint32
 	for tr.Waiting() != nil {
@@ -71,6 +78,66 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("attempts in the third life (-want +got):\n%s", d)
 	}
 	closed(t, tr)
+}
+
+// What is out at an end in order is not counted, unless it was released, is to
+// be handed out again, or is said to have been begun.
+func TestTakeBack(t *testing.T) {
+	folder, s := t.TempDir(), stream(20)
+	tr := opened(t, folder, "billing", "orders")
+	if err := tr.Begin(s[0].Place); err != nil {
+		t.Fatal(err)
+	}
+	es := tr.Deliver(nil, s[:6], s[6].Place)
+	if err := tr.Settle([]Verdict{{Entry: es[0]}, {Entry: es[1], Requeue: true}, {Entry: es[2], Requeue: true}}); err != nil {
+		t.Fatal(err)
+	}
+	again := tr.Again()
+	tr.Release(es[3])
+	takeBack(t, tr, es[4], es[2], es[0])
+	if again.Attempt != 1 || es[5].Attempt != 0 {
+		t.Errorf("attempts %d and %d are left", again.Attempt, es[5].Attempt)
+	}
+	closed(t, tr)
+	for range 3 {
+		tr = opened(t, folder, "billing", "orders")
+		if tr.Next() != s[6].Place || tr.Unsettled() != 5 {
+			t.Errorf("next %v, %d unsettled", tr.Next(), tr.Unsettled())
+		}
+		if d := cmp.Diff([]uint32{2, 2, 2, 2, 1}, attempts(tr)); d != "" {
+			t.Errorf("attempts (-want +got):\n%s", d)
+		}
+		takeBack(t, tr)
+		closed(t, tr)
+	}
+	// What is only taken back does not go on being so.
+	tr = opened(t, folder, "billing", "orders")
+	attempts(tr)
+	closed(t, tr)
+	tr = opened(t, folder, "billing", "orders")
+	if d := cmp.Diff([]uint32{3, 3, 3, 3, 2}, attempts(tr)); d != "" {
+		t.Errorf("attempts behind a crash (-want +got):\n%s", d)
+	}
+	closed(t, tr)
+}
+
+// Where taking back cannot be written, all count, and what can be written is.
+func TestTakeBackOnAFullDisk(t *testing.T) {
+	s, d := stream(10), &memory{}
+	tr := mustOpen(t, d)
+	if err := tr.Begin(s[0].Place); err != nil {
+		t.Fatal(err)
+	}
+	tr.Deliver(nil, s[:3], s[3].Place)
+	takeBack(t, tr)
+	d.fail, d.short = 1, 50
+	if err := tr.Close(); !errors.Is(err, errFull) || !d.closed {
+		t.Errorf("close: %v, closed %v", err, d.closed)
+	}
+	tr = mustOpen(t, d.again())
+	if d := cmp.Diff([]uint32{2, 2, 2}, attempts(tr)); d != "" || tr.Next() != s[3].Place {
+		t.Errorf("next %v, attempts (-want +got):\n%s", tr.Next(), d)
+	}
 }
 
 func TestOneReaderForEachName(t *testing.T) {
