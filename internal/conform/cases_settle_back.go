@@ -233,7 +233,7 @@ func settleRelease(t *Trial) {
 	p.Close()
 	_, s = t.reading()
 	again := s.again(l.back, keysOf(l.lost), leftReason)
-	s.renewed(l.back, again, inOrder)
+	s.renewed(l.back, again, byItself)
 	for i, d := range again {
 		if d == nil || l.back[i].Caps.Unsettled != core.UnsettledOnTimeout {
 			continue

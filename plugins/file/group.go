@@ -154,7 +154,9 @@ func (g *group) Finish(_ context.Context, held []any) {
 			begun = append(begun, e)
 		}
 	}
-	g.saved(g.tracker.TakeBack(begun...))
+	if err := g.tracker.TakeBack(begun...); err != nil {
+		g.log.Warn("save the position of a group", "group", g.settings.Group, "error", err)
+	}
 }
 
 // Close saves the position and lets others read with the group.

@@ -40,7 +40,7 @@ func (s *service) stopping() {
 	s.cancel()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for s.host.Health().State != host.StateStopping {
+	for s.host.Ready() {
 		<-look.C
 	}
 }
