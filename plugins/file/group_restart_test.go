@@ -26,7 +26,7 @@ func (s *service) received(n uint64) {
 	s.t.Helper()
 	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()
-	for s.host.Health().Endpoints[0].Subscriptions[0].Counters.Received < n {
+	for s.counters().Received < n {
 		select {
 		case err := <-s.done:
 			s.t.Fatalf("the host ended with %v\n%s", err, s.log)
@@ -35,12 +35,19 @@ func (s *service) received(n uint64) {
 	}
 }
 
-// stopping tells a service to stop and waits until it does.
+// counters are those of a service's one subscription.
+func (s *service) counters() host.Counters {
+	return s.host.Health().Endpoints[0].Subscriptions[0].Counters
+}
+
+// stopping tells a service to stop and waits until it has let go of what no
+// handler has begun.
 func (s *service) stopping() {
+	before := s.counters().Released
 	s.cancel()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for s.host.Ready() {
+	for s.host.Health().State != host.StateStopped && s.counters().Released == before {
 		<-look.C
 	}
 }
@@ -68,7 +75,7 @@ func TestGroupOverRestarts(t *testing.T) {
 		s.settles(release)
 		expect(t, "file", contents(t, path), before...)
 		s.silent()
-		if n := s.host.Health().Endpoints[0].Subscriptions[0].Counters; n.Released < window-2 {
+		if n := s.counters(); n.Released < window-2 {
 			t.Errorf("counters %+v", n)
 		}
 		for len(s.runs) > 0 { // begun before its stop
