@@ -106,13 +106,34 @@ func (r *receiver) readable(d *Delivery) {
 		m.Name = strings.ToValidUTF8(m.Name, "\uFFFD")
 	}
 	for i := range m.Headers {
-		if utf8.ValidString(m.Headers[i].Name) {
+		if r.legible(i, m.Headers[i].Name) {
 			continue
 		}
 		d.Undecodable = newFault(core.FaultInvalid, "the header name %q is not UTF-8", m.Headers[i].Name)
 		m.Headers = slices.Clone(m.Headers)
 		m.Headers[i].Name = strings.ToValidUTF8(m.Headers[i].Name, "\uFFFD")
 	}
+}
+
+// longName is how long a name may be that is remembered.
+const longName = 128
+
+// legible reports whether the name of header i is UTF-8. Most often it is the one
+// that the last message had there.
+func (r *receiver) legible(i int, name string) bool {
+	if i >= len(r.names) {
+		return utf8.ValidString(name)
+	}
+	if r.names[i] == name {
+		return true // "" at first, which is UTF-8
+	}
+	if !utf8.ValidString(name) {
+		return false
+	}
+	if len(name) <= longName {
+		r.names[i] = name
+	}
+	return true
 }
 
 // sendWithin passes on deliveries as long as the window has room, and returns

@@ -44,6 +44,7 @@ type receiver struct {
 	graced    bool        // the grace of a used up window has passed
 	dull      int         // calls in a row that said nothing
 
+	names [8]string // of headers, by place, that are UTF-8
 	pause *time.Timer
 	ids   []uint64
 }

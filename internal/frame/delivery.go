@@ -61,6 +61,7 @@ func readDeliveries(b []byte, d *Deliveries) error {
 
 func readDelivery(b []byte, d *Delivery, s *store, w *words) error {
 	first := len(s.headers)
+	w.begin()
 	for m := (reader{b: b}); m.more(); {
 		tag, err := m.tag()
 		if err != nil {

@@ -107,6 +107,7 @@ func readPublish(m *reader, p *Publishes, w *words) error {
 }
 
 func readOutgoing(b []byte, o *Outgoing, s *store, w *words) error {
+	w.begin()
 	first := len(s.headers)
 	for m := (reader{b: b}); m.more(); {
 		tag, err := m.tag()

@@ -28,12 +28,16 @@ type reader struct {
 // more reports whether there is another field.
 func (r *reader) more() bool { return r.i < len(r.b) }
 
-// varint reads a varint.
+// varint reads a varint. Most have one byte.
 func (r *reader) varint() (uint64, error) {
-	if r.i < len(r.b) && r.b[r.i] < 0x80 {
-		r.i++
-		return uint64(r.b[r.i-1]), nil
+	if i := r.i; i < len(r.b) && r.b[i] < 0x80 {
+		r.i = i + 1
+		return uint64(r.b[i]), nil
 	}
+	return r.longVarint()
+}
+
+func (r *reader) longVarint() (uint64, error) {
 	v, n := protowire.ConsumeVarint(r.b[r.i:])
 	if n < 0 {
 		return 0, errTruncated
@@ -44,6 +48,14 @@ func (r *reader) varint() (uint64, error) {
 
 // tag reads a field's number and wire type as one number: number << 3 | type.
 func (r *reader) tag() (uint64, error) {
+	if i := r.i; i < len(r.b) && r.b[i]-1<<3 < 0x80-1<<3 { // one byte, and not field 0
+		r.i = i + 1
+		return uint64(r.b[i]), nil
+	}
+	return r.longTag()
+}
+
+func (r *reader) longTag() (uint64, error) {
 	t, err := r.varint()
 	if err != nil {
 		return 0, err

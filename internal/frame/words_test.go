@@ -66,3 +66,20 @@ func TestStringsOfDeliveriesOutliveTheirFrame(t *testing.T) {
 		t.Errorf("kept %q, %q, %q", name, scope, header)
 	}
 }
+
+// Words are found whatever stood in their place in the message before.
+func TestWordsOfMessagesThatDiffer(t *testing.T) {
+	var w words
+	for i := range 200 {
+		w.begin()
+		for k := range 2*wordOrder + i%3 {
+			want := strings.Repeat("w", k*i%(wordMost+3)) + fmt.Sprint(i%5*k)
+			b := []byte(want)
+			got := w.of(b)
+			clear(b)
+			if got != want {
+				t.Fatalf("message %d, word %d: %q, want %q", i, k, got, want)
+			}
+		}
+	}
+}

@@ -19,12 +19,20 @@ const (
 	tagSize    = 1
 )
 
+// sizeVarint is the size of a varint. Most have one byte.
+func sizeVarint(v uint64) int {
+	if v < 1<<7 {
+		return 1
+	}
+	return protowire.SizeVarint(v)
+}
+
 // sizeUint is the size of a varint field, which is left out when it is 0.
 func sizeUint(v uint64) int {
 	if v == 0 {
 		return 0
 	}
-	return tagSize + protowire.SizeVarint(v)
+	return tagSize + sizeVarint(v)
 }
 
 // sizeBytes is the size of a field of n bytes, which is left out when it is
@@ -37,7 +45,7 @@ func sizeBytes(n int) int {
 }
 
 // sizeMessage is the size of an embedded message of n bytes, empty or not.
-func sizeMessage(n int) int { return tagSize + protowire.SizeVarint(uint64(n)) + n }
+func sizeMessage(n int) int { return tagSize + sizeVarint(uint64(n)) + n }
 
 // sizeBool is the size of a bool field.
 func sizeBool(v bool) int {
