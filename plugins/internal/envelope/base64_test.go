@@ -43,6 +43,36 @@ func TestBase64(t *testing.T) {
 	}
 }
 
+// Every length, from every alignment, as the loop over words decodes it.
+func TestBase64Lengths(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{1})
+	data := make([]byte, 4096)
+	_, _ = random.Read(data)
+	into := make([]byte, 4096+decodeSlack+64)
+	for n := range 4096 {
+		at := n % 33
+		text := append(make([]byte, at), base64.StdEncoding.EncodeToString(data[:n])...)[at:]
+		dst := into[at : at+n+decodeSlack]
+		into[at+n+decodeSlack] = 0xa5
+		if !decode(dst, text) || !bytes.Equal(dst[:n], data[:n]) || into[at+n+decodeSlack] != 0xa5 {
+			t.Fatalf("%d bytes are not decoded, or more is written", n)
+		}
+		if len(text) < 4 {
+			continue
+		}
+		clear(dst)
+		words, rest, seen := decodeWords(toBits(), dst, text[:len(text)-4])
+		if done := len(dst) - len(words); seen>>12 != 0 || !bytes.Equal(dst[:done], data[:done]) || len(rest) >= 8 {
+			t.Fatalf("%d bytes are not decoded by words", n)
+		}
+		bad := text[int(random.Uint64()%uint64(len(text)))/4*4:]
+		bad[0] = byte(random.Uint64()) | 0x80
+		if decode(dst, text) {
+			t.Fatalf("%q is decoded", text)
+		}
+	}
+}
+
 // Every character that is none of the alphabet is refused at every place.
 func TestBase64Refuses(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 6, 7, 8, 9, 12, 23, 24} {
