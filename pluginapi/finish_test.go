@@ -42,6 +42,7 @@ func (st *stream) halfClose() {
 // An end in order is told, once, behind the last verdict; any other end is not.
 func TestFinish(t *testing.T) {
 	const finish = "finish [] true"
+	settling := make(chan struct{}, 1)
 	for name, c := range map[string]struct {
 		explode bool
 		stuck   string // the call that does not return
@@ -116,11 +117,13 @@ func TestFinish(t *testing.T) {
 		"Settle does not return before the host is gone": {
 			stuck: "settle",
 			end: func(_ *bench, st *stream, _ *queue) {
+				st.send(&frame.SubscribeRequest{Stop: true})
+				st.wait("Ended", func() bool { return len(st.ended) == 1 })
 				st.settle(ack(1))
+				<-settling
 				if err := st.s.CloseSend(); err != nil {
 					t.Fatal(err)
 				}
-				st.wait("Ended", func() bool { return len(st.ended) == 1 })
 				st.cancel()
 			},
 			want: []string{"received", "stop", "settle", "close"},
@@ -136,6 +139,7 @@ func TestFinish(t *testing.T) {
 			}
 			if c.stuck != "" {
 				tr.settle = func(ctx context.Context, _ *queue, vs []Verdict) []Result {
+					settling <- struct{}{}
 					<-ctx.Done()
 					return failed(len(vs), faultOf("settle", ctx.Err()))
 				}

@@ -35,6 +35,6 @@ func Example_settings() {
 		}
 	}
 	// Output:
-	// settings.loopbck is not known; leave it out, or use one of loopback, plain_input, plain_output
+	// settings.loopbck is not known; did you mean loopback?
 	// options.qos is no known field; remove it: nothing can be set here
 }

@@ -164,6 +164,7 @@ func TestL02SignalToTheGroup(t *testing.T) {
 			p.signalGroup(tt.signal)
 			p.says("msg", "stopping; the next signal ends at once")
 			if tt.twice {
+				eventually(t, "another signal is a second one", patience, func() bool { return time.Since(signalled) > 200*time.Millisecond })
 				p.signalGroup(tt.signal)
 				if status := p.status(5 * time.Second); status != 128+int(tt.signal) {
 					t.Errorf("status %d", status)

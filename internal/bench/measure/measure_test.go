@@ -34,7 +34,7 @@ func TestSuite(t *testing.T) {
 		Plugin: plugin, Rows: []Row{Base, runs}, Subjects: subjects,
 		Handlings: Handlings(), Copies: 2000, Idle: 20,
 		Files:  FilePlan{Plugin: filepath.Join(bin, "longshore-transport-file"), Folder: folder, Bytes: 4 << 20, Time: 20 * time.Millisecond},
-		Rounds: 1, Time: 20 * time.Millisecond, Latency: 50 * time.Millisecond, Progress: func(int) {},
+		Rounds: 1, Time: 20 * time.Millisecond, Latency: 200 * time.Millisecond, Progress: func(int) {},
 	})
 	if err != nil {
 		t.Fatal(err)
