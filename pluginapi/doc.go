@@ -55,8 +55,9 @@
 //
 // Whatever a call returned or was given stays as it is: payloads and headers
 // that Receive returned may be read at any later time, so they come out of
-// buffers that are not used again. The slices of a [Batch] themselves may be
-// used again in the next Receive. The bytes of messages that Publish is given
+// buffers that are not used again before the [Memory] of their [Batch] is
+// released, if it names one. The slices of a Batch themselves may be used again
+// in the next Receive. The bytes of messages that Publish is given
 // (payload, header values, Carry, Options) are valid until their done is called,
 // and not after: what is kept longer must be cloned. Their strings may be kept.
 //

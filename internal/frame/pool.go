@@ -2,7 +2,11 @@
 
 package frame
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/longshore-go/longshore/internal/poison"
+)
 
 // tiers are the sizes of pooled buffers. Frames end at MaxBytes, so a full one
 // with its last message fits 192 or 320 KiB; small tiers keep lone messages
@@ -37,7 +41,7 @@ func (Pool) Get(n int) *[]byte {
 
 // Put gives a buffer back. Nothing of it may be used after that.
 func (Pool) Put(b *[]byte) {
-	poison((*b)[:cap(*b)])
+	poison.Bytes((*b)[:cap(*b)])
 	for i, size := range tiers {
 		if cap(*b) == size {
 			buffers[i].Put(b)

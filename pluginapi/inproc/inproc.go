@@ -9,7 +9,8 @@
 //
 // A panic on a goroutine that the transport started itself, or a fatal error of
 // the Go runtime, ends the host. What a transport returns from Receive is read
-// by handlers as it is: it must not be changed afterwards.
+// by handlers as it is: it must not be changed afterwards, and the Memory of a
+// Batch is not released.
 package inproc
 
 import (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/poison"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/reader"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
@@ -43,6 +44,8 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 // Release takes back what a host has.
 func (m *memory) Release() {
 	m.loan.Spent()
+	m.decoded.Spent()
+	poison.Bytes(m.positions)
 	memories.Put(m)
 }
 

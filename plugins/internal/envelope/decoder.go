@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/poison"
 )
 
 // A Decoder takes payloads apart, as Decode, with memory for many at a time.
@@ -30,6 +31,17 @@ func (d *Decoder) Expect(payloads, size int) { d.payloads, d.size = payloads, si
 type Memory struct {
 	bytes   []byte
 	headers []core.Header
+}
+
+// Spent says that nothing that was handed out of the memory is in use any more.
+func (m *Memory) Spent() {
+	if !poison.On {
+		return
+	}
+	poison.Bytes(m.bytes)
+	for i := range m.headers {
+		m.headers[i] = core.Header{Name: "spent", Value: []byte{poison.Byte}}
+	}
 }
 
 // Use makes the decoder hand out pieces of m from now on, from its beginning:

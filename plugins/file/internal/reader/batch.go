@@ -35,8 +35,8 @@ type Start struct {
 	At       Place
 }
 
-// Record is one record that matches. The payload is never written again, so
-// it may be kept; it is as it stands in the file, with its envelope.
+// Record is one record that matches. The payload is not written again unless it
+// is spent, so it may be kept; it is as it stands in the file, with its envelope.
 type Record struct {
 	Key      string
 	Sequence uint64

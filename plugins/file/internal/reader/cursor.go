@@ -201,6 +201,8 @@ func (c *Cursor) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stand(nil, c.off)
+	clear(c.passed) // others may have come to them, and this one counts no more
+	c.passed = c.passed[:0]
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	if _, ok := c.r.cursors[c]; ok {

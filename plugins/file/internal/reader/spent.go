@@ -2,7 +2,11 @@
 
 package reader
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/longshore-go/longshore/internal/poison"
+)
 
 // A file that one cursor alone reads is not worth keeping in the cache, and what
 // nobody kept of it is memory to read on into: it is near, and needs neither be
@@ -67,7 +71,8 @@ func (c *Cursor) forget() {
 }
 
 // passed lets go of a chunk that a cursor has passed, if there is no other one.
-// Cursors are counted before they look into the cache.
+// Cursors are counted before they take payloads out of the cache, and until they
+// are closed.
 func (r *Reader) passed(ch *chunk) {
 	k := &r.cache
 	k.mu.Lock()
@@ -83,10 +88,14 @@ func (r *Reader) passed(ch *chunk) {
 
 // reuse keeps the memory of a chunk that nobody has any more; k.mu is held.
 func (k *cache) reuse(ch *chunk) {
-	if ch.passed && ch.memory != nil && !ch.shared && ch.holds.Load() == 0 && len(k.spare) < mostSpare {
-		k.spare = append(k.spare, ch.memory)
-		ch.memory, ch.buf = nil, nil
+	if !ch.passed || ch.memory == nil || ch.shared || ch.holds.Load() > 0 {
+		return
 	}
+	poison.Bytes(ch.memory)
+	if len(k.spare) < mostSpare {
+		k.spare = append(k.spare, ch.memory)
+	}
+	ch.memory, ch.buf = nil, nil
 }
 
 // memory returns n bytes to read into, which nobody else has.
