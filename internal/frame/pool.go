@@ -2,11 +2,7 @@
 
 package frame
 
-import (
-	"sync"
-
-	"github.com/longshore-go/longshore/internal/poison"
-)
+import "sync"
 
 // tiers are the sizes of pooled buffers. Frames end at MaxBytes, so a full one
 // with its last message fits 192 or 320 KiB; small tiers keep lone messages
@@ -41,7 +37,7 @@ func (Pool) Get(n int) *[]byte {
 
 // Put gives a buffer back. Nothing of it may be used after that.
 func (Pool) Put(b *[]byte) {
-	poison.Bytes((*b)[:cap(*b)])
+	poison((*b)[:cap(*b)])
 	for i, size := range tiers {
 		if cap(*b) == size {
 			buffers[i].Put(b)

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/internal/poison"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/reader"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
+	"github.com/longshore-go/longshore/plugins/internal/poison"
 )
 
 // batcher makes deliveries of records. What a batch hands out is not written

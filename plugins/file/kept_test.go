@@ -19,9 +19,9 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/poison"
 	"github.com/longshore-go/longshore/plugins/file"
 	"github.com/longshore-go/longshore/plugins/file/settings"
+	"github.com/longshore-go/longshore/plugins/internal/poison"
 )
 
 // telling makes messages every byte of which tells which one it is.

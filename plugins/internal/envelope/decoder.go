@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/internal/poison"
+	"github.com/longshore-go/longshore/plugins/internal/poison"
 )
 
 // A Decoder takes payloads apart, as Decode, with memory for many at a time.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/poison"
+	"github.com/longshore-go/longshore/plugins/internal/poison"
 )
 
 // lentBatch is a batch in the hands of a host.

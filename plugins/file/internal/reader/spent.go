@@ -5,7 +5,7 @@ package reader
 import (
 	"slices"
 
-	"github.com/longshore-go/longshore/internal/poison"
+	"github.com/longshore-go/longshore/plugins/internal/poison"
 )
 
 // A file that one cursor alone reads is not worth keeping in the cache, and what
