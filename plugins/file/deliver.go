@@ -88,7 +88,7 @@ func (b *batcher) deliveries(records []reader.Record) (ds []pluginapi.Delivery, 
 		d.Handle, d.Attempt = nil, 0
 		d.Position, d.PublishedAt = positions[from:len(positions):len(positions)], time.UnixMilli(r.Time)
 		d.Undecodable = b.message(r, &d.Message)
-		frame += messageBytes(&d.Message) + len(d.Message.Name) + positionLen + perMessage
+		frame += d.Message.Size() + len(d.Message.Name) + positionLen + perMessage
 		spent = spent && !same(d.Message.Payload, r.Payload)
 	}
 	if len(records) > 0 {
@@ -123,7 +123,7 @@ func (b *batcher) message(r *reader.Record, m *core.Message) *core.Fault {
 	case len(r.Payload) <= MaxPublish:
 		return nil // taken apart it has no more bytes than its record and its number
 	}
-	if n := messageBytes(m); n > MaxMessage {
+	if n := m.Size(); n > MaxMessage {
 		b.withoutPayload(r, m)
 		return tooLarge(r, "payload and headers of %d bytes, the limit is %d", n, MaxMessage)
 	}
@@ -143,13 +143,4 @@ func tooLarge(r *reader.Record, format string, args ...any) *core.Fault {
 		Code:    core.FaultTooLarge,
 		Message: fmt.Sprintf("record %d of key %s: ", r.Sequence, r.Key) + fmt.Sprintf(format, args...),
 	}
-}
-
-// messageBytes is what a message counts against limits.
-func messageBytes(m *core.Message) int {
-	n := len(m.Payload)
-	for i := range m.Headers {
-		n += len(m.Headers[i].Name) + len(m.Headers[i].Value)
-	}
-	return n
 }

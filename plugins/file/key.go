@@ -9,11 +9,12 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 )
 
 // The fixes of bad names.
 const (
-	keyFix     = "use 1 to 249 letters, digits, dots, underscores and hyphens"
+	keyFix     = streamkey.Fix
 	patternFix = keyFix + "; a * at the end reads all keys that begin so"
 	ownFix     = "use another key"
 )

@@ -63,7 +63,7 @@ func refuses(m *pluginapi.Outgoing) *core.Fault {
 	if message, fix := badKey(name); message != "" {
 		return keyFault("publish", message, fix)
 	}
-	switch n := messageBytes(&m.Message); {
+	switch n := m.Message.Size(); {
 	case m.DeliverAfter > 0:
 		return refusal(core.FaultUnsupported, "publish under %s: a stream file delivers nothing later", name)
 	case len(m.Message.Headers) > MaxPublishHeaders:

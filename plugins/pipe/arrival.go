@@ -51,13 +51,13 @@ func (i *intake) parse(raw rawLine) arrival {
 	if l.key != nil {
 		m.Name = string(l.key)
 	}
-	if n := messageBytes(&m); n > MaxMessage {
+	if n := m.Size(); n > MaxMessage {
 		return i.report(raw, refusal(core.FaultTooLarge, "line skipped: payload and headers of %d bytes, the limit is %d", n, MaxMessage))
 	}
 	return arrival{
 		key:      string(l.key),
 		delivery: pluginapi.Delivery{Message: m, Position: position, PublishedAt: l.when},
-		bytes:    messageBytes(&m),
+		bytes:    m.Size(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 )
 
 // conn is the connected endpoint.
@@ -27,7 +28,7 @@ type conn struct {
 
 // Subscribe opens a key.
 func (c *conn) Subscribe(_ context.Context, r pluginapi.Registration) (pluginapi.Subscription, error) {
-	if !validKey(r.Name) {
+	if !streamkey.Valid(r.Name) {
 		return nil, keyFault("subscribe", r.Name)
 	}
 	return c.intake.subscribe(c, r.Name)
@@ -56,26 +57,17 @@ func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i
 // refuses says why a message can neither be printed nor come back.
 func (c *conn) refuses(m *pluginapi.Outgoing) *core.Fault {
 	switch {
-	case !validKey(m.Message.Name):
+	case !streamkey.Valid(m.Message.Name):
 		return keyFault("publish", m.Message.Name)
 	case m.DeliverAfter > 0:
 		return refusal(core.FaultUnsupported, "publish under %s: a pipe delivers nothing later", m.Message.Name)
 	case len(m.Message.Headers) > MaxPublishHeaders:
 		return refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", m.Message.Name, len(m.Message.Headers), MaxPublishHeaders)
-	case messageBytes(&m.Message) > MaxPublish:
+	case m.Message.Size() > MaxPublish:
 		return refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d",
-			m.Message.Name, messageBytes(&m.Message), MaxPublish)
+			m.Message.Name, m.Message.Size(), MaxPublish)
 	}
 	return nil
-}
-
-// messageBytes is what a message counts against limits.
-func messageBytes(m *core.Message) int {
-	n := len(m.Payload)
-	for i := range m.Headers {
-		n += len(m.Headers[i].Name) + len(m.Headers[i].Value)
-	}
-	return n
 }
 
 // print hands a message to the writer. What an application publishes leaves the

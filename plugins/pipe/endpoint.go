@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
 
@@ -57,10 +58,10 @@ func others(rs []pluginapi.Registration, id uint32) []uint32 {
 }
 
 func keyFindings(key string) []pluginapi.Finding {
-	if validKey(key) {
+	if streamkey.Valid(key) {
 		return nil
 	}
-	return []pluginapi.Finding{{Option: "name", Message: quote(key) + " is no stream key", Fix: keyFix}}
+	return []pluginapi.Finding{{Option: "name", Message: quote(key) + " is no stream key", Fix: streamkey.Fix}}
 }
 
 // capabilities are those of one subscription: nothing is acknowledged.

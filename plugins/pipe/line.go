@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 )
 
 // line is an input line taken apart. Its fields share memory with it.
@@ -60,7 +62,7 @@ func parseLine(b []byte) (line, error) {
 		switch {
 		case at == atTime && l.readTime(part):
 			at = atKey
-		case at <= atKey && validKey(part):
+		case at <= atKey && streamkey.Valid(part):
 			l.key, at = part, atSequence
 		case at == atSequence && number(part, &l.sequence):
 			l.numbered, at = true, atShard

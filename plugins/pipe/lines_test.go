@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 )
 
 // pieces is an input that comes in pieces of given sizes, over and over.
@@ -199,7 +201,7 @@ func FuzzParseLine(f *testing.F) {
 			}
 			return
 		}
-		if l.key != nil && !validKey(l.key) || l.numbered && l.key == nil {
+		if l.key != nil && !streamkey.Valid(l.key) || l.numbered && l.key == nil {
 			t.Errorf("%q: key %q, numbered %v", in, l.key, l.numbered)
 		}
 		if !bytes.HasSuffix(in, l.payload) {

@@ -79,7 +79,7 @@ func (i *intake) loop(m core.Message, p pluginapi.Purpose, answer func(pluginapi
 		}
 		c := m.Clone() // the caller's is valid until its receipt only
 		c.Headers = envelope.SetSequence(c.Headers, strconv.AppendUint(nil, number, 10))
-		l := &looped{message: c, purpose: p, bytes: messageBytes(&c), receipt: r}
+		l := &looped{message: c, purpose: p, bytes: c.Size(), receipt: r}
 		i.loops.enter(l)
 		s.looped = append(s.looped, l)
 		s.withhold(r, &done)

@@ -114,7 +114,7 @@ func (w *writer) put(m core.Message, p pluginapi.Purpose, answer func(pluginapi.
 		}
 	}
 	w.waiting = append(w.waiting, entry{message: m, answer: answer})
-	w.bytes += messageBytes(&m)
+	w.bytes += m.Size()
 	w.wake()
 	return nil
 }
@@ -172,7 +172,7 @@ func (w *writer) encode() {
 	for n < len(w.waiting) && len(w.buf) < writeSize {
 		e := w.waiting[n]
 		w.line(&e.message)
-		w.bytes -= messageBytes(&e.message)
+		w.bytes -= e.message.Size()
 		e.end = len(w.buf)
 		w.printing = append(w.printing, e)
 		n++

@@ -5,6 +5,8 @@ package format
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 )
 
 const (
@@ -85,7 +87,7 @@ func ParseBeacon(b []byte) (Beacon, int, error) {
 	for at := beaconHead; at < size-1; {
 		k := int(b[at])
 		key, fixed := b[at+1:at+1+k], b[at+1+k:]
-		if !legal(key) {
+		if !streamkey.Legal(key) {
 			return Beacon{}, 0, &BeaconError{Reason: fmt.Sprintf("a marker with the key %s", quote(key))}
 		}
 		out.Markers = append(out.Markers, Marker{

@@ -15,11 +15,14 @@
 // the beacons.
 package format
 
-import "github.com/longshore-go/longshore/plugins/internal/envelope"
+import (
+	"github.com/longshore-go/longshore/plugins/internal/envelope"
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
+)
 
 const (
 	// MaxKey is how long a key may be.
-	MaxKey = 249
+	MaxKey = streamkey.Max
 	// DefaultInterval is the beacon interval of files that choose none.
 	DefaultInterval = 1 << 20
 	// RecordOverhead is what a record takes besides its key and its payload.
@@ -63,22 +66,5 @@ type Head struct {
 // ValidKey reports whether k can be a stream key: 1 to MaxKey letters, digits,
 // dots, underscores and hyphens.
 func ValidKey[T string | []byte](k T) bool {
-	return len(k) > 0 && len(k) <= MaxKey && legal(k)
+	return streamkey.Valid(k)
 }
-
-func legal[T string | []byte](k T) bool {
-	for i := range len(k) {
-		if !keyBytes[k[i]] {
-			return false
-		}
-	}
-	return true
-}
-
-// keyBytes says which bytes a key may have.
-var keyBytes = func() (set [256]bool) {
-	for c := range set {
-		set[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
-	}
-	return set
-}()

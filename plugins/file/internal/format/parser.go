@@ -5,6 +5,8 @@ package format
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 )
 
 // Parser reads the records of one file out of its bytes.
@@ -73,7 +75,7 @@ func (p *Parser) Head(b []byte, off int64, rec *Record) (begin, payload int, err
 	}
 	head := 1 + k + fixedLen
 	if int64(head) > room || head > len(r) {
-		if here := r[1:min(int64(len(r)), int64(1+k), room)]; !legal(here) {
+		if here := r[1:min(int64(len(r)), int64(1+k), room)]; !streamkey.Legal(here) {
 			return 0, 0, badKey(here, at)
 		}
 		if _, err := p.walk(b, off, begin, head, 0, rec); err != nil {
@@ -85,7 +87,7 @@ func (p *Parser) Head(b []byte, off int64, rec *Record) (begin, payload int, err
 		}
 	}
 	n := rec.read(r, k)
-	if !legal(rec.Key) {
+	if !streamkey.Legal(rec.Key) {
 		return 0, 0, badKey(rec.Key, at)
 	}
 	if n > int64(MaxPayload) {
@@ -129,7 +131,7 @@ func (p *Parser) begins(b []byte, off int64) bool {
 		return b[0] == closing
 	}
 	k := int(b[0])
-	return k > 0 && k <= MaxKey && legal(b[1:min(len(b), 1+k, int(p.room(off)))])
+	return k > 0 && k <= MaxKey && streamkey.Legal(b[1:min(len(b), 1+k, int(p.room(off)))])
 }
 
 func badKey(key []byte, off int64) *DamageError {

@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"io"
 	"strings"
+
+	"github.com/longshore-go/longshore/plugins/file/internal/format"
 )
 
 // Where the parts of a position file begin.
@@ -17,7 +19,7 @@ const (
 )
 
 // maxName is the longest group, and the longest subscription but for its "*".
-const maxName = 249
+const maxName = format.MaxKey
 
 var headMagic = [8]byte{'l', 's', 'p', 'o', 's', 0, 0, 1}
 
@@ -27,27 +29,14 @@ func fileName(name string) string { return strings.ReplaceAll(name, "*", "+") + 
 
 func checkNames(group, name string) error {
 	switch {
-	case !isKey(group):
+	case !format.ValidKey(group):
 		return &NameError{Field: "group", Value: group, Reason: "is no name"}
 	case strings.Trim(group, ".") == "":
 		return &NameError{Field: "group", Value: group, Reason: "is dots alone, as a folder cannot be"}
-	case name != "*" && !isKey(strings.TrimSuffix(name, "*")):
+	case name != "*" && !format.ValidKey(strings.TrimSuffix(name, "*")):
 		return &NameError{Field: "name", Value: name, Reason: "is neither a key nor a prefix with \"*\""}
 	}
 	return nil
-}
-
-func isKey(s string) bool {
-	if s == "" || len(s) > maxName {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
 }
 
 func appendText(b []byte, s string) []byte {
