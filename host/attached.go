@@ -55,8 +55,9 @@ type attached struct {
 // generation is what the host opened on one life of a plugin.
 type generation struct {
 	process.Generation
-	ctx    context.Context // of its streams
-	cancel context.CancelFunc
+	ctx       context.Context // of its streams
+	cancel    context.CancelFunc
+	addresses []string // where it listens; set before it is up
 }
 
 // subscribed is one subscription in one run of the host.

@@ -4,6 +4,7 @@ package host
 
 import (
 	"os"
+	"slices"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -110,6 +111,28 @@ func (e *Endpoint) exists(what string) {
 func (e *Endpoint) Name() string {
 	e.exists("Endpoint.Name")
 	return e.name
+}
+
+// Addresses returns where the endpoint listens, for what others dial: its plugin
+// says so, with the ports that were chosen, once it is connected. It returns nil
+// while the endpoint is not up and where it listens nowhere; a plugin that was
+// started again may listen elsewhere. It may be called from any goroutine. It
+// panics for an endpoint that no host has made.
+func (e *Endpoint) Addresses() []string {
+	e.exists("Endpoint.Addresses")
+	r := e.host.run.Load()
+	if r == nil {
+		return nil
+	}
+	a := r.byName[e.name]
+	if a == nil || a.endpoint != e {
+		return nil
+	}
+	g := a.current()
+	if g == nil {
+		return nil
+	}
+	return slices.Clone(g.addresses)
 }
 
 // To returns the destination with this name (topic, key, queue) on the endpoint.

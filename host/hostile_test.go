@@ -28,6 +28,7 @@ type hostile struct {
 	inspect   func(*pb.InspectRequest) any
 	subscribe func(*hostileStream) // after Start
 	publish   func(grpc.ServerStream) error
+	addresses []string // where it says that it listens
 
 	connectLimit time.Duration // of the host; 0 = the tests' patience
 }
@@ -184,7 +185,7 @@ func (h *hostile) service() *grpc.ServiceDesc {
 		}
 		return inspected(r)
 	})
-	unary(d, "Connect", func(*pb.ConnectRequest) any { return &pb.ConnectResponse{} })
+	unary(d, "Connect", func(*pb.ConnectRequest) any { return &pb.ConnectResponse{Addresses: h.addresses} })
 	unary(d, "Close", func(*pb.CloseRequest) any { return &pb.CloseResponse{} })
 	stream := func(name string, f func(s grpc.ServerStream) error) {
 		d.Streams = append(d.Streams, grpc.StreamDesc{

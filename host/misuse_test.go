@@ -39,6 +39,7 @@ func TestZeroValuesThatPanic(t *testing.T) {
 		"Endpoint.Defaults":                func() { (*host.Endpoint)(nil).Defaults() },
 		"Endpoint.To of":                   func() { (*host.Endpoint)(nil).To("x") },
 		"Endpoint.Name of":                 func() { e.Name() },
+		"Endpoint.Addresses of":            func() { e.Addresses() },
 		"Endpoint.Subscription of":         func() { (*host.Endpoint)(nil).Subscription("x") },
 		"Subscription.Pause of":            func() { (*host.Subscription)(nil).Pause() },
 		"Subscription.Resume of":           func() { new(host.Subscription).Resume() },

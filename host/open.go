@@ -121,7 +121,20 @@ func (a *attached) connect(ctx context.Context, g *generation) error {
 	if len(r.GetResume()) > 0 {
 		a.keepResume(r.GetResume())
 	}
+	a.keepAddresses(g, r.GetAddresses())
 	return nil
+}
+
+// keepAddresses keeps where a generation listens, and tells.
+func (a *attached) keepAddresses(g *generation, all []string) {
+	kept, left := convert.Addresses(all)
+	if left > 0 {
+		a.log.Warn("addresses of the plugin are left out: over the protocol's limits, or no printable text",
+			"generation", g.Generation.Generation(), "addresses", left)
+	}
+	if g.addresses = kept; len(kept) > 0 {
+		a.log.Info("endpoint listens", "generation", g.Generation.Generation(), "addresses", kept)
+	}
 }
 
 // keepResume keeps what the next generation gets.

@@ -38,7 +38,8 @@ type queues struct {
 	delivered    func(m core.Message)                          // sees each delivery
 	settled      func(m core.Message, v pluginapi.Verdict)     // sees each verdict
 	neverRestart bool
-	reports      []byte // resume bytes, reported while connected
+	reports      []byte          // resume bytes, reported while connected
+	listens      func() []string // where each connection says that it listens; nil = nowhere
 }
 
 // queue is one queue.
@@ -280,6 +281,13 @@ type queueConn struct {
 	mu    sync.Mutex
 	subs  []*queueSub
 	close sync.Once
+}
+
+func (c *queueConn) Addresses() []string {
+	if c.q.listens == nil {
+		return nil
+	}
+	return c.q.listens()
 }
 
 func (c *queueConn) Subscribe(ctx context.Context, r pluginapi.Registration) (pluginapi.Subscription, error) {

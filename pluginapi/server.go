@@ -233,7 +233,22 @@ func (s *server) Connect(ctx context.Context, r *transportpb.ConnectRequest) (*t
 		return nil, closedFault("connect")
 	}
 	s.listen(d, conn)
-	return &transportpb.ConnectResponse{Resume: s.supervise.resumed()}, nil
+	return &transportpb.ConnectResponse{Resume: s.supervise.resumed(), Addresses: s.addresses(conn)}, nil
+}
+
+// addresses asks the connection where it listens.
+func (s *server) addresses(conn Conn) []string {
+	a, ok := conn.(Addresser)
+	if !ok {
+		return nil
+	}
+	var all []string
+	_ = contain(s.log, "Addresses", func() { all = a.Addresses() }) // its panic is logged
+	kept, left := convert.Addresses(all)
+	if left > 0 {
+		s.log.Error("transport's addresses are left out: over the limits, or no printable text", "addresses", left, "kept", len(kept))
+	}
+	return kept
 }
 
 // listen lets the connection report its link and its resume bytes.

@@ -100,6 +100,15 @@ type Resumer interface {
 	ReportResume(keep func(resume []byte))
 }
 
+// Addresser is a Conn of a transport that listens. Addresses says where, with the
+// ports that were chosen: what others dial, "tcp://127.0.0.1:40913". It is asked
+// once, after Connect. The service gets at most 64 of them, of at most 1,024
+// bytes of printable text each; what is more, or no such text, is left out and
+// logged as an error.
+type Addresser interface {
+	Addresses() []string
+}
+
 // LinkState is the state of an endpoint's connection to its transport.
 type LinkState struct {
 	Up     bool

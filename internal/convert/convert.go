@@ -8,6 +8,8 @@ package convert
 import (
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/transportpb"
@@ -23,6 +25,27 @@ func known[To ~uint8, From ~int32](v From, last To) To {
 
 // Text makes any text fit a string of the protocol, which is UTF-8.
 func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// What an endpoint may say of where it listens (docs/protocol.md): it is shown to
+// people, and kept while the endpoint is up.
+const (
+	maxAddresses = 64
+	maxAddress   = 1024 // bytes
+)
+
+// Addresses returns those of all that an endpoint may listen at, in order, and
+// how many are left out: what is over the limits, empty, or no printable text.
+func Addresses(all []string) (kept []string, left int) {
+	for _, a := range all {
+		if len(kept) == maxAddresses || a == "" || len(a) > maxAddress || !utf8.ValidString(a) ||
+			strings.ContainsFunc(a, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			left++
+			continue
+		}
+		kept = append(kept, a)
+	}
+	return kept, left
+}
 
 // FromCapabilities returns the message for c.
 func FromCapabilities(c core.Capabilities) *transportpb.Capabilities {

@@ -4,6 +4,8 @@ package convert_test
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +105,21 @@ func TestNumbersAreTheProtocols(t *testing.T) {
 		if n[0] != n[1]+1 {
 			t.Errorf("%s: the protocol has %d values, core %d", name, n[0], n[1]+1)
 		}
+	}
+}
+
+func TestAddressesArePrintableAndFew(t *testing.T) {
+	long := strings.Repeat("a", 1024)
+	bad := []string{"", long + "a", "tcp://\x1b[31m", "a\nb", "\xff", "a\u202eb"}
+	kept, left := convert.Addresses(append([]string{"tcp://[::1]:5", "ipc:///tmp/ü x"}, append(bad, long)...))
+	if d := cmp.Diff([]string{"tcp://[::1]:5", "ipc:///tmp/ü x", long}, kept); d != "" || left != len(bad) {
+		t.Errorf("%d left out, want %d; kept (-want +got):\n%s", left, len(bad), d)
+	}
+	if kept, left = convert.Addresses(slices.Repeat([]string{"a"}, 70)); len(kept) != 64 || left != 6 {
+		t.Errorf("of 70 %d are kept and %d left out", len(kept), left)
+	}
+	if kept, left = convert.Addresses(nil); kept != nil || left != 0 {
+		t.Errorf("of none: %v, %d", kept, left)
 	}
 }
 

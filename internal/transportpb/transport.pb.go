@@ -2349,7 +2349,11 @@ func (x *ConnectRequest) GetResume() []byte {
 type ConnectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Resume bytes as of now.
-	Resume        []byte `protobuf:"bytes,1,opt,name=resume,proto3" json:"resume,omitempty"`
+	Resume []byte `protobuf:"bytes,1,opt,name=resume,proto3" json:"resume,omitempty"`
+	// Where the endpoint listens, with the ports that were chosen: what others
+	// dial. For people and for the service; the host dials none of them. At most
+	// 64, of at most 1,024 bytes of printable text each.
+	Addresses     []string `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2387,6 +2391,13 @@ func (*ConnectResponse) Descriptor() ([]byte, []int) {
 func (x *ConnectResponse) GetResume() []byte {
 	if x != nil {
 		return x.Resume
+	}
+	return nil
+}
+
+func (x *ConnectResponse) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
 	}
 	return nil
 }
@@ -4550,9 +4561,10 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\fdestinations\x18\x02 \x03(\v2$.longshore.transport.v1.TargetReportR\fdestinations\x12;\n" +
 	"\bfindings\x18\x03 \x03(\v2\x1f.longshore.transport.v1.FindingR\bfindings\"(\n" +
 	"\x0eConnectRequest\x12\x16\n" +
-	"\x06resume\x18\x01 \x01(\fR\x06resume\")\n" +
+	"\x06resume\x18\x01 \x01(\fR\x06resume\"G\n" +
 	"\x0fConnectResponse\x12\x16\n" +
-	"\x06resume\x18\x01 \x01(\fR\x06resume\"\xbf\x02\n" +
+	"\x06resume\x18\x01 \x01(\fR\x06resume\x12\x1c\n" +
+	"\taddresses\x18\x02 \x03(\tR\taddresses\"\xbf\x02\n" +
 	"\x10SubscribeRequest\x12>\n" +
 	"\x05start\x18\x01 \x01(\v2&.longshore.transport.v1.SubscribeStartH\x00R\x05start\x128\n" +
 	"\x06credit\x18\x02 \x01(\v2\x1e.longshore.transport.v1.CreditH\x00R\x06credit\x128\n" +
