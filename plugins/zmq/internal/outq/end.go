@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+)
+
+// ErrClosed is the cause of a queue that was aborted without one.
+var ErrClosed = errors.New("the endpoint is closed")
+
+// Finish takes nothing more, writes what waits and half-closes the connection.
+// It returns when the peer has ended the connection too, which Abort tells, when
+// a write has failed, or at the end of ctx. Abort must follow.
+func (q *Queue) Finish(ctx context.Context) {
+	q.mu.Lock()
+	q.finishing = true
+	q.wake()
+	q.mu.Unlock()
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+		return
+	}
+	if q.Err() != nil {
+		return
+	}
+	select {
+	case <-q.gone:
+	case <-ctx.Done():
+	}
+}
+
+// Err returns why the queue ended before Abort, or what Abort was given, nil
+// while neither has happened.
+func (q *Queue) Err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.cause
+}
+
+// Lost returns how many shared messages were not written whole when the queue
+// ended.
+func (q *Queue) Lost() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lost
+}
+
+// Abort ends the queue and its writer at once, also within a write; what the
+// operating system has not taken by then is not written. It returns the messages
+// of which nothing was written, in order, to be sent elsewhere: their tickets are
+// not answered. One that was written in part has an unknown receipt. A second
+// call returns none. Where a write has failed before, its error is the cause.
+func (q *Queue) Abort(cause error) []Unsent {
+	q.mu.Lock()
+	first := true
+	select {
+	case <-q.gone:
+		first = false
+	default:
+		close(q.gone)
+		q.ended = true
+		q.cause = cmp.Or(q.cause, cause, ErrClosed)
+		q.wake()
+	}
+	q.mu.Unlock()
+	if first {
+		_ = q.nc.SetWriteDeadline(time.Unix(1, 0)) // the connection is closed already: the write has ended
+	}
+	<-q.done
+	if !first {
+		return nil
+	}
+	return q.leave()
+}
+
+// leave empties the queue once its writer has ended.
+func (q *Queue) leave() []Unsent {
+	q.mu.Lock()
+	var left []Unsent
+	var partly *entry
+	for i := range q.waiting.len() {
+		e := q.waiting.at(i)
+		switch {
+		case i == 0 && q.begun > 0:
+			p := *e
+			partly = &p
+			fallthrough
+		case e.fanned:
+			if e.fanned {
+				q.lost++
+			}
+		default:
+			left = append(left, e.unsent())
+		}
+		q.release(e)
+	}
+	q.waiting.cut(0)
+	begun, cause := q.begun, q.cause
+	q.bytes, q.begun, q.inWrite, q.control = 0, 0, 0, nil
+	q.giveBack()
+	q.mu.Unlock()
+	if partly != nil {
+		partly.ticket.tell(pluginapi.Unknown(cut(partly, begun, cause)))
+	}
+	return left
+}
+
+// cut is the fault of a message that was written in part.
+func cut(e *entry, begun int, cause error) *core.Fault {
+	return &core.Fault{
+		Code: core.FaultUnavailable, Transient: true,
+		Message: fmt.Sprintf("publish to %q: the connection ended with %d of %d bytes written (%v); the message may have been sent",
+			e.name, begun, e.size, cause),
+	}
+}
+
+// fail ends the queue after a write that failed. Who reads the connection is
+// given its end, as the other side may not have closed its own.
+func (q *Queue) fail(err error) {
+	q.mu.Lock()
+	q.ended = true
+	q.cause = cmp.Or(q.cause, err)
+	q.mu.Unlock()
+	if h, ok := q.nc.(interface{ CloseRead() error }); ok {
+		_ = h.CloseRead() // it is at its end already
+	}
+}
+
+// answer confirms the messages that are written.
+func (q *Queue) answer() {
+	for i, t := range q.answers {
+		t.tell(pluginapi.Confirmed())
+		q.answers[i] = Ticket{}
+	}
+	q.answers = q.answers[:0]
+}

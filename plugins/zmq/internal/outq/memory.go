@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outq
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/longshore-go/longshore/plugins/internal/poison"
+)
+
+// chunkSize is the memory that messages are copied into, one write's worth.
+const chunkSize = 64 << 10
+
+// The sizes of shared messages whose memory is used again, as powers of two.
+// Smaller ones have the least, larger ones are left to the garbage collector.
+const (
+	leastClass = 10 // 1 KiB
+	mostClass  = 21 // 2 MiB
+)
+
+// shareLeast is the largest shared message that is copied into each queue:
+// cheaper than a segment of its own.
+const shareLeast = 2 << 10
+
+// Memory is what encoded messages lie in. Its zero value is ready; it is given
+// back to the garbage collector while it is not used.
+type Memory struct {
+	chunks sync.Pool // of *chunk
+	shared [mostClass - leastClass + 1]sync.Pool
+}
+
+// chunk holds messages one after the other. It is used again once all of them
+// are done.
+type chunk struct {
+	buf  []byte
+	held int // messages in it that wait
+}
+
+// chunk returns an empty chunk with room for size bytes at least.
+func (m *Memory) chunk(size int) *chunk {
+	if size > chunkSize {
+		return &chunk{buf: make([]byte, 0, size)}
+	}
+	if c, ok := m.chunks.Get().(*chunk); ok {
+		return c
+	}
+	return &chunk{buf: make([]byte, 0, chunkSize)}
+}
+
+// put takes back a chunk that holds nothing.
+func (m *Memory) put(c *chunk) {
+	if cap(c.buf) != chunkSize {
+		return
+	}
+	poison.Bytes(c.buf[:cap(c.buf)])
+	c.buf = c.buf[:0]
+	m.chunks.Put(c)
+}
+
+// Shared is one encoded message for several queues. Its memory is used again
+// when the last of them has written it.
+type Shared struct {
+	bytes  []byte
+	memory *Memory
+	refs   atomic.Int32
+}
+
+// Share returns a message of up to size bytes, which encode appends, with one
+// reference: the caller's.
+func (m *Memory) Share(size int, encode func(dst []byte) []byte) *Shared {
+	s := m.room(size)
+	s.bytes = encode(s.bytes[:0])
+	s.refs.Store(1)
+	return s
+}
+
+func (m *Memory) room(size int) *Shared {
+	class := classOf(size)
+	if class > mostClass {
+		return &Shared{memory: m, bytes: make([]byte, 0, size)}
+	}
+	if s, ok := m.shared[class-leastClass].Get().(*Shared); ok {
+		return s
+	}
+	return &Shared{memory: m, bytes: make([]byte, 0, 1<<class)}
+}
+
+// classOf returns the power of two that holds size bytes.
+func classOf(size int) int { return max(leastClass, bits.Len(uint(max(size, 1)-1))) }
+
+func (s *Shared) retain() { s.refs.Add(1) }
+
+// Size returns the bytes of the message on the wire.
+func (s *Shared) Size() int { return len(s.bytes) }
+
+// Release gives one reference back. The caller of Share calls it once, after the
+// last PushShared.
+func (s *Shared) Release() {
+	if s.refs.Add(-1) > 0 {
+		return
+	}
+	class := classOf(cap(s.bytes))
+	if class > mostClass || cap(s.bytes) != 1<<class {
+		return
+	}
+	poison.Bytes(s.bytes[:cap(s.bytes)])
+	s.memory.shared[class-leastClass].Put(s)
+}
