@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/poison"
+)
+
+// A Decoder reads messages. Values and payloads stay where the frames lie;
+// lists of headers come out of the memory of Use. The zero value is ready. One
+// goroutine uses it at a time.
+type Decoder struct {
+	memory *Memory
+	free   []core.Header
+	names  names
+}
+
+// Memory is what a Decoder takes lists of headers from. The zero value has none
+// yet; it grows to what was needed, at most to 256 KiB.
+type Memory struct {
+	headers []core.Header
+}
+
+// Spent says that no list of the memory is in use any more.
+func (m *Memory) Spent() {
+	if !poison.On {
+		return
+	}
+	for i := range m.headers {
+		m.headers[i] = core.Header{Name: "spent", Value: []byte{poison.Byte}}
+	}
+}
+
+// Use makes the decoder take lists from m from now on, from its beginning:
+// nothing that was taken from it may be in use any more. Without memory, nil,
+// each list has its own.
+func (d *Decoder) Use(m *Memory) {
+	d.memory, d.free = m, nil
+	if m != nil {
+		d.free = m.headers
+	}
+}
+
+// Decode reads the frames of a message, of which there is at least one: name,
+// headers, payload; one of two frames has no headers, one of one neither, and
+// frames after the third are ignored. Headers keep their case, order and
+// repeats (D25); the list has room for one more. Payload and values lie in the
+// frames.
+//
+// The fault says what cannot be read (S-ZMQ-13): a header line without a colon,
+// a name or header frame that is not UTF-8, too many headers. The message has
+// what can be had then: the name as UTF-8, no headers, the payload.
+func (d *Decoder) Decode(frames [][]byte, m *core.Message) *core.Fault {
+	return d.decode(nil, frames, m)
+}
+
+// DecodeWith decodes as Decode does, with a header in front that stands for all
+// of its name which the peer sent. It is there with a fault as well.
+func (d *Decoder) DecodeWith(first core.Header, frames [][]byte, m *core.Message) *core.Fault {
+	return d.decode(&first, frames, m)
+}
+
+func (d *Decoder) decode(first *core.Header, frames [][]byte, m *core.Message) *core.Fault {
+	*m = core.Message{Payload: []byte{}}
+	var block []byte
+	switch len(frames) {
+	case 0:
+		return undecodable(m, "no frame")
+	case 1:
+	case 2:
+		m.Payload = frames[1]
+	default:
+		block, m.Payload = frames[1], frames[2]
+	}
+	if !utf8.Valid(frames[0]) {
+		m.Name = strings.ToValidUTF8(string(frames[0]), string(utf8.RuneError))
+		m.Headers = d.only(first)
+		return undecodable(m, "the name frame is not UTF-8")
+	}
+	m.Name = d.names.intern(frames[0])
+	if len(block) == 0 {
+		m.Headers = d.only(first)
+		return nil
+	}
+	return d.lines(first, block, m)
+}
+
+// lines reads the header frame.
+func (d *Decoder) lines(first *core.Header, block []byte, m *core.Message) *core.Fault {
+	if !utf8.Valid(block) {
+		m.Headers = d.only(first)
+		return undecodable(m, "the header frame is not UTF-8")
+	}
+	count := bytes.Count(block, []byte{'\n'}) + 1
+	if count > inOrder {
+		count = min(count, bytes.Count(block, []byte{':'}))
+	}
+	if count > MaxHeaders {
+		m.Headers = d.only(first)
+		f := undecodable(m, fmt.Sprintf("%d headers, the limit is %d", count, MaxHeaders))
+		f.Code = core.FaultTooLarge
+		return f
+	}
+	headers := d.list(count + 1)
+	if first != nil {
+		headers = append(headers, *first)
+	}
+	for number := 1; len(block) > 0; number++ {
+		line, rest := cutLine(block)
+		block = rest
+		name, value, ok := d.names.header(number-1, line)
+		if !ok {
+			if len(bytes.TrimSpace(line)) == 0 {
+				continue
+			}
+			m.Headers = d.only(first)
+			return undecodable(m, fmt.Sprintf("line %d of the header frame, %.60q, has no colon", number, line))
+		}
+		if first == nil || !strings.EqualFold(name, first.Name) {
+			headers = append(headers, core.Header{Name: name, Value: value})
+		}
+	}
+	m.Headers = d.take(headers)
+	return nil
+}
+
+// only is a list of first alone, or an empty one.
+func (d *Decoder) only(first *core.Header) core.Headers {
+	if first == nil {
+		return d.take(d.list(1))
+	}
+	return d.take(append(d.list(2), *first))
+}
+
+func undecodable(m *core.Message, reason string) *core.Fault {
+	return &core.Fault{Code: core.FaultInvalid, Message: fmt.Sprintf("read a message named %.200q: %s", m.Name, reason)}
+}
+
+// cutLine takes a line off b.
+func cutLine(b []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
