@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
+)
+
+// errLeft is why a peer ended that has closed its connection in order.
+var errLeft = errors.New("the peer has closed the connection")
+
+// handshake makes a peer of a connection, or closes it.
+func (p *Peering) handshake(ctx context.Context, nc net.Conn, remote string, dialed int) (*Peer, error) {
+	o := p.config.Handshake
+	o.Accepted = dialed < 0
+	conn, err := zmtp.Open(ctx, nc, o)
+	if err != nil {
+		p.counters.failed.Add(1)
+		return nil, err
+	}
+	peer := NewPeer(conn, outq.New(conn.NetConn(), p.config.Limits), remote, dialed)
+	peer.poke = p.poke
+	if !p.add(peer) {
+		p.drop(peer, ErrClosed)
+		return nil, ErrClosed
+	}
+	p.counters.attached.Add(1)
+	p.wakeWatcher()
+	return peer, nil
+}
+
+// serve runs Serve for a peer and closes the peer. The error says why it ended.
+func (p *Peering) serve(peer *Peer) error {
+	err := p.config.Serve(peer)
+	if cause := peer.Cause(); cause != nil {
+		err = cause // what the reader has seen is only its effect
+	}
+	if hasLeft(err) {
+		err = errLeft
+	}
+	p.remove(peer)
+	p.drop(peer, err)
+	return err
+}
+
+// drop closes a peer and ends its queue. What nobody took out of it is refused.
+func (p *Peering) drop(peer *Peer, cause error) {
+	peer.Close(cause)
+	for _, u := range peer.Out.Abort(cause) {
+		if t := u.Ticket(); t.Done != nil {
+			t.Done(t.I, pluginapi.Refused(&core.Fault{
+				Code: core.FaultUnavailable, Transient: true,
+				Message: fmt.Sprintf("publish to %q: the connection to %s ended before it was sent: %v", u.Name(), peer.Remote, cause),
+			}))
+		}
+	}
+}
+
+// hasLeft reports whether a peer ended as peers do.
+func hasLeft(err error) bool {
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// refuses tells of a connection that became no peer. One that ends without a
+// word is left untold: others look whether the port is open.
+func (p *Peering) refuses(remote string, err error) {
+	if p.taking.Err() != nil || hungUpAtOnce(err) {
+		return
+	}
+	if n, due := p.notices.handshake.due(); due {
+		p.log.Warn("a connection was closed: no peer came of it", "peer", remote, "reason", err.Error(), "times", n)
+	}
+}
+
+// hungUpAtOnce reports whether a handshake failed for want of any byte.
+func hungUpAtOnce(err error) bool {
+	var h *zmtp.HandshakeError
+	return errors.As(err, &h) && h.Stage == zmtp.StageGreeting && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
+}
+
+// dropped tells of an accepted peer that was closed for what it did.
+func (p *Peering) dropped(peer *Peer, err error) {
+	switch {
+	case errors.Is(err, errLeft), errors.Is(err, ErrClosed):
+		p.log.Debug("a peer is gone", "peer", peer.Remote, "reason", err.Error())
+		return
+	}
+	p.counters.dropped.Add(1)
+	if n, due := p.notices.dropped.due(); due {
+		p.log.Warn("a peer's connection was closed", "peer", peer.Remote, "reason", err.Error(), "times", n)
+	}
+}

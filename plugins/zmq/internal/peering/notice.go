@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package peering
+
+import (
+	"sync"
+	"time"
+)
+
+// noticeEvery is how far lines of one kind are apart, whatever strangers do.
+const noticeEvery = time.Second
+
+// notices bound the lines that others can cause, each kind for itself.
+type notices struct {
+	accept, tooMany, handshake, dropped notice
+}
+
+// notice bounds one kind of line.
+type notice struct {
+	mu   sync.Mutex
+	last time.Time
+	held int
+}
+
+// due reports whether a line is due now, and how many times it stands for: this
+// one, and those since the last line.
+func (n *notice) due() (times int, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.held++
+	if !n.last.IsZero() && time.Since(n.last) < noticeEvery {
+		return 0, false
+	}
+	times, n.held, n.last = n.held, 0, time.Now()
+	return times, true
+}
