@@ -2,8 +2,8 @@
 
 // Command longshore-bench measures the hop between a plugin process and its
 // host against generated code, the bare link and the same transport in process;
-// stream files read and written; what handlers of each kind cost in a host; and
-// what waiting copies and idle subscriptions hold.
+// stream files read and written; ZeroMQ against other libraries; what handlers of
+// each kind cost in a host; and what waiting copies and idle subscriptions hold.
 package main
 
 import (
@@ -51,10 +51,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.StringVar(&plan.Files.Folder, "folder", "", "where stream files are written, \"\" = the folder of temporary files")
 	f.IntVar(&plan.Files.Bytes, "replay", 128<<20, "bytes of payload in a stream file that is replayed")
 	f.DurationVar(&plan.Files.Time, "write", 100*time.Millisecond, "time of one measurement of writing stream files")
+	f.StringVar(&plan.ZeroMQ.Plugin, "zmq", "", "the file of the plugin of ZeroMQ, \"\" = it is not measured")
+	f.StringVar(&plan.ZeroMQ.Peer, "zmqpeer", beside("longshore-bench-zmq"), "the file of its peers")
+	f.IntVar(&plan.ZeroMQ.Rounds, "zmqrounds", 3, "rounds in which ZeroMQ is measured, at most")
+	f.DurationVar(&plan.ZeroMQ.Time, "zmqtime", 200*time.Millisecond, "time of one measurement of ZeroMQ")
+	zmqRows := f.String("zmqrows", "", "a regular expression of the rows of ZeroMQ that are measured, \"\" = all of them")
+	parts := f.String("parts", "hop,handlings,files,zmq,memory", "what is measured")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
+	rows, err := measure.ZeroMQRows(*zmqRows)
+	if err != nil {
+		return err
+	}
+	plan.ZeroMQ.Rows = rows
 	plan.Rows, plan.Subjects = measure.Rows(*full), split(*subjects)
 	plan.Progress = func(round int) { fmt.Fprintf(os.Stderr, "round %d of %d\n", round, plan.Rounds) }
 	if *handlings {
@@ -62,6 +73,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *first {
 		plan.Rows = plan.Rows[:1]
+	}
+	if err := choose(&plan, split(*parts)); err != nil {
+		return err
 	}
 	report, err := profiled(*profile, func() (*measure.Report, error) { return measure.Suite(ctx, plan) })
 	if err != nil {
@@ -73,6 +87,27 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return report.WriteText(out)
+}
+
+// choose takes out of the plan what is not among the parts.
+func choose(plan *measure.Plan, parts []string) error {
+	leaveOut := map[string]func(){
+		"hop":       func() { plan.Rows, plan.Subjects = nil, nil },
+		"handlings": func() { plan.Handlings = nil },
+		"files":     func() { plan.Files.Plugin = "" },
+		"zmq":       func() { plan.ZeroMQ.Plugin = "" },
+		"memory":    func() { plan.Copies, plan.Idle = 0, 0 },
+	}
+	for _, name := range parts {
+		if _, ok := leaveOut[name]; !ok {
+			return fmt.Errorf("no part %q: use hop, handlings, files, zmq or memory", name)
+		}
+		delete(leaveOut, name)
+	}
+	for _, leave := range leaveOut {
+		leave()
+	}
+	return nil
 }
 
 // split cuts a list at its commas; "" holds nothing.

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // fileSystem names the file system of a folder and its device where the system
@@ -32,24 +30,4 @@ func fileSystem(folder string) string {
 		}
 	}
 	return name
-}
-
-// tick is the unit of times in /proc.
-const tick = 10 * time.Millisecond
-
-// cpuOf is what a process has used where the system tells it in /proc, 0
-// elsewhere.
-func cpuOf(pid int) time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(b), ") ") // behind the program's name
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * tick
 }

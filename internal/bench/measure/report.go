@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -26,6 +24,7 @@ type Report struct {
 	Starts  []Start                  `json:"starts,omitempty"`
 
 	Files     *FileReport      `json:"files,omitempty"`
+	ZeroMQ    *ZeroMQReport    `json:"zeromq,omitempty"`
 	Handlings []HandlingReport `json:"handlings,omitempty"`
 	Waiting   *Waiting         `json:"waiting,omitempty"`
 	Idle      *Idle            `json:"idle,omitempty"`
@@ -68,23 +67,8 @@ func (r *Report) start(ctx context.Context, plugin string) error {
 	if err != nil {
 		return err
 	}
-	r.Starts = append(r.Starts, Start{Serving: time.Since(at), Resident: resident(p.PID())})
+	r.Starts = append(r.Starts, Start{Serving: time.Since(at), Resident: statusBytes(p.PID(), "VmRSS:")})
 	return s.Close()
-}
-
-// resident is a process's resident memory where the system tells it in /proc.
-func resident(pid int) int64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmRSS:" {
-			n, _ := strconv.ParseInt(f[1], 10, 64)
-			return n << 10
-		}
-	}
-	return 0
 }
 
 // finish computes medians and ratios.
@@ -100,6 +84,7 @@ func (r *Report) finish() {
 		}
 	}
 	r.Files.finish()
+	r.ZeroMQ.finish()
 	finishHandlings(r.Handlings)
 }
 
@@ -127,8 +112,10 @@ func ratio(of, to []Sample, figure func(Sample) float64) float64 {
 func (r *Report) WriteText(w io.Writer) error {
 	t := &strings.Builder{}
 	fmt.Fprintf(t, "plugin to host, acked; medians of %d interleaved rounds, %s, %d CPUs\n\n", r.Rounds, r.Go, r.CPUs)
-	fmt.Fprintln(t, "row\tway\tmessages/s\tx generated\tx inproc\tx hop\tµs CPU host\tplugin\tallocs host\tplugin")
-	for _, row := range r.Rows {
+	for i, row := range r.Rows {
+		if i == 0 {
+			fmt.Fprintln(t, "row\tway\tmessages/s\tx generated\tx inproc\tx hop\tµs CPU host\tplugin\tallocs host\tplugin")
+		}
 		for _, name := range []string{Hop, Link, Generated, InProc, Service} {
 			m, ok := row.Median[name]
 			if !ok {
@@ -152,6 +139,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "resident while idle\t%.1f MiB\n", median(r.Starts, func(s Start) float64 { return float64(s.Resident) })/(1<<20))
 	}
 	r.Files.write(t)
+	r.ZeroMQ.write(t)
 	writeHandlings(t, r.Handlings)
 	r.Waiting.write(t)
 	r.Idle.write(t)

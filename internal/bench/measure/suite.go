@@ -53,6 +53,7 @@ type Plan struct {
 	Copies    int // that wait, 0 = not measured
 	Idle      int // subscriptions, 0 = not measured
 	Files     FilePlan
+	ZeroMQ    ZeroMQPlan
 
 	Rounds   int             // interleaved: every row and subject once a round
 	Time     time.Duration   // of one measurement
@@ -60,32 +61,29 @@ type Plan struct {
 	Progress func(round int) // called before each round
 }
 
+// part is what is measured once a round beside the hop.
+type part interface {
+	measure(ctx context.Context) error
+	close() error
+}
+
 // Suite measures all that the plan asks for.
 func Suite(ctx context.Context, p Plan) (*Report, error) {
 	rep := newReport(p)
 	subjects, err := open(ctx, p, rep)
-	var fs *files
-	if err == nil && p.Files.Plugin != "" {
-		if fs, err = openFiles(ctx, p); err == nil {
-			rep.Files = fs.report
-		}
-	}
+	var parts []part
 	if err == nil {
-		for round := range p.Rounds {
-			p.Progress(round + 1)
-			if err = measureRound(ctx, p, subjects, rep); err != nil {
-				break
-			}
-			if fs == nil {
-				continue
-			}
-			if err = fs.measure(ctx); err != nil {
-				break
-			}
+		parts, err = openParts(ctx, p, rep)
+	}
+	for round := 0; err == nil && round < p.Rounds; round++ {
+		p.Progress(round + 1)
+		err = measureRound(ctx, p, subjects, rep)
+		for i := 0; err == nil && i < len(parts); i++ {
+			err = parts[i].measure(ctx)
 		}
 	}
-	if fs != nil {
-		err = errors.Join(err, fs.close())
+	for _, s := range parts {
+		err = errors.Join(err, s.close())
 	}
 	for _, s := range subjects {
 		err = errors.Join(err, s.Close())
@@ -95,6 +93,26 @@ func Suite(ctx context.Context, p Plan) (*Report, error) {
 	}
 	rep.finish()
 	return rep, err
+}
+
+// openParts opens what the plan asks for beside the hop; what it returns with an
+// error is closed as well.
+func openParts(ctx context.Context, p Plan, rep *Report) (parts []part, err error) {
+	if p.ZeroMQ.Plugin != "" { // first: it can lack something
+		z, err := openZeroMQ(ctx, p.ZeroMQ)
+		if err != nil {
+			return nil, err
+		}
+		parts, rep.ZeroMQ = append(parts, z), z.report
+	}
+	if p.Files.Plugin != "" {
+		fs, err := openFiles(ctx, p)
+		if err != nil {
+			return parts, err
+		}
+		parts, rep.Files = append(parts, fs), fs.report
+	}
+	return parts, nil
 }
 
 // open starts the subjects, and measures the start of a plugin on the way.
