@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -31,7 +32,7 @@ func BenchmarkReceive(b *testing.B) {
 			e := open(b, settings.Settings{Path: newPath(b)}, writes("k"))
 			batch := make([]pluginapi.Outgoing, records)
 			for i := range batch {
-				batch[i] = message("k", strings.Repeat("p", load.payload), load.headers...)
+				batch[i] = servicetest.Message("k", strings.Repeat("p", load.payload), load.headers...)
 			}
 			e.publish(batch...)
 			var k kept
@@ -71,7 +72,7 @@ func BenchmarkPublish(b *testing.B) {
 				e := open(b, settings.Settings{Path: newPath(b)}, writes("k"))
 				batch := make([]pluginapi.Outgoing, size)
 				for i := range batch {
-					batch[i] = message("k", strings.Repeat("p", load.payload), load.headers...)
+					batch[i] = servicetest.Message("k", strings.Repeat("p", load.payload), load.headers...)
 				}
 				b.SetBytes(int64(load.payload))
 				b.ReportAllocs()

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/reader"
 	"github.com/longshore-go/longshore/plugins/file/settings"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // conn is the connected endpoint.
@@ -33,7 +34,7 @@ func (c *conn) read() (*reader.Reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, closedFault("subscribe")
+		return nil, fault.Closed("subscribe")
 	}
 	if r := c.reader.Load(); r != nil {
 		return r, nil

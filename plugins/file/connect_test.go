@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -39,9 +40,9 @@ func TestManyReadersOfOneWriter(t *testing.T) {
 	w.put("k", "1", "2")
 	for i, b := range readers {
 		ds, _ := b.take(subs[i], 2)
-		expect(t, "deliveries", texts(ds), "k 1 stream-sequence=1", "k 2 stream-sequence=2")
+		servicetest.Expect(t, "deliveries", servicetest.Texts(ds), "k 1 stream-sequence=1", "k 2 stream-sequence=2")
 		// A copy that nothing announced cannot be written while another one writes.
-		r := b.publish(message("k", "3"))[0]
+		r := b.publish(servicetest.Message("k", "3"))[0]
 		if r.Status != pluginapi.ReceiptRefused || r.Fault.Code != core.FaultConflict || r.Fault.Transient || !strings.Contains(r.Fault.Error(), "endpoint in") {
 			t.Errorf("published with %v, %v", r.Status, r.Fault)
 		}
@@ -51,7 +52,7 @@ func TestManyReadersOfOneWriter(t *testing.T) {
 	// Then the path is free.
 	readers[0].put("k", "3")
 	readers[0].end()
-	expect(t, "file", contents(t, path), "k 1", "k 2", "k 3")
+	servicetest.Expect(t, "file", contents(t, path), "k 1", "k 2", "k 3")
 	only(t, path, "orders.ss")
 }
 
@@ -66,7 +67,7 @@ func only(t *testing.T, path string, want ...string) {
 	for _, e := range entries {
 		got = append(got, e.Name())
 	}
-	expect(t, "folder", got, want...)
+	servicetest.Expect(t, "folder", got, want...)
 }
 
 // Endpoints that find no file at the same time agree on one.
@@ -88,7 +89,7 @@ func TestFileIsCreatedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	expect(t, "file", contents(t, path)) // no end mark of those that only read
+	servicetest.Expect(t, "file", contents(t, path)) // no end mark of those that only read
 	only(t, path, "orders.ss")
 }
 
@@ -152,7 +153,7 @@ func TestConnectRefuses(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	expect(t, "folder", left, "short.ss", "text.ss")
+	servicetest.Expect(t, "folder", left, "short.ss", "text.ss")
 }
 
 // A folder that is not there is named in full, and what a shell would have made of
@@ -210,7 +211,7 @@ func TestTornTail(t *testing.T) {
 	w := open(t, settings.Settings{Path: path}, writes("k"))
 	w.put("k", "3")
 	w.end()
-	expect(t, "file", contents(t, path), "k 1", "k 2", "k 3")
+	servicetest.Expect(t, "file", contents(t, path), "k 1", "k 2", "k 3")
 }
 
 // An end mark is written by who wrote, and gives way to what is written later.
@@ -220,7 +221,7 @@ func TestEndMark(t *testing.T) {
 	w := open(t, set, writes("k"))
 	w.put("k", "1")
 	w.end()
-	expect(t, "file", contents(t, path), "k 1", "END")
+	servicetest.Expect(t, "file", contents(t, path), "k 1", "END")
 	b := open(t, settings.Settings{Path: path}, reads("k"))
 	s := b.subscribe("k", settings.Subscription{}) // the mark stood there already
 	defer closeSub(t, s)
@@ -230,6 +231,6 @@ func TestEndMark(t *testing.T) {
 	ds, _ := b.take(s, 1)
 	w.end()
 	more, _ := b.toEnd(s)
-	expect(t, "deliveries", texts(append(ds, more...)), "k 2 stream-sequence=2")
-	expect(t, "file", contents(t, path), "k 1", "k 2", "END")
+	servicetest.Expect(t, "deliveries", servicetest.Texts(append(ds, more...)), "k 2 stream-sequence=2")
+	servicetest.Expect(t, "file", contents(t, path), "k 1", "k 2", "END")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
 
@@ -24,9 +25,9 @@ var startedLine = regexp.MustCompile(`msg="plugin process started" .*pid=(\d+)`)
 // kill kills the newest process of the plugin.
 func (s *service) kill() {
 	s.t.Helper()
-	found := startedLine.FindAllStringSubmatch(s.log.String(), -1)
+	found := startedLine.FindAllStringSubmatch(s.Log.String(), -1)
 	if len(found) == 0 {
-		s.t.Fatalf("no process was started\n%s", s.log)
+		s.t.Fatalf("no process was started\n%s", s.Log)
 	}
 	pid, err := strconv.Atoi(found[len(found)-1][1])
 	if err != nil {
@@ -44,8 +45,8 @@ func TestCrashOfThePlugin(t *testing.T) {
 	for name, start := range map[string]settings.Start{"from the end": {}, "from the beginning": settings.Beginning()} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, settings.Settings{}, host.WithRestartBackoff(10*time.Millisecond, 10*time.Millisecond))
-			s.handle(s.read("k", settings.Subscription{Start: start}), always(nil))
-			s.start()
+			s.Handle(s.read("k", settings.Subscription{Start: start}), servicetest.Always(nil))
+			s.Start()
 			w := open(t, settings.Settings{Path: s.path}, writes("k"))
 			var all []string
 			put := func(n int) {
@@ -55,14 +56,14 @@ func TestCrashOfThePlugin(t *testing.T) {
 				}
 			}
 			put(100)
-			s.handled(100)
+			s.Handled(100)
 			for range 3 {
 				s.kill()
 				put(10)
 				// What was on its way in the last moment may come again.
-				got := s.ran(10)
+				got := s.Ran(10)
 				for got[len(got)-1] != all[len(all)-1] {
-					got = append(got, s.ran(1)...)
+					got = append(got, s.Ran(1)...)
 				}
 				if !slices.Equal(got, all[len(all)-len(got):]) {
 					t.Errorf("got %s", strings.Join(got, ", "))
@@ -88,7 +89,7 @@ func crashInMidWrite(t *testing.T, fsync string) {
 	s := newService(t, settings.Settings{Fsync: fsync, BeaconInterval: 1024}, host.WithRestartBackoff(time.Millisecond, time.Millisecond),
 		host.WithBreaker(10*rounds, time.Hour))
 	s.publishes("k")
-	s.start()
+	s.Start()
 	filler := strings.Repeat("p", 3000)
 	confirmed := make(chan string)
 	stop := make(chan struct{})

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strconv"
 
@@ -109,16 +108,6 @@ func locked(err error) core.Diagnostic {
 func is[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok
-}
-
-// refusal is the fault of a message that cannot be written, ever.
-func refusal(code core.FaultCode, format string, args ...any) *core.Fault {
-	return &core.Fault{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// closedFault is the fault of a call after Close.
-func closedFault(doing string) *core.Fault {
-	return &core.Fault{Code: core.FaultClosed, Message: doing + ": the endpoint is closed"}
 }
 
 // reportOf tells of something that was found in a file and passed.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file"
 	"github.com/longshore-go/longshore/plugins/file/settings"
@@ -40,7 +41,7 @@ func benchmarkReplay(b *testing.B, o settings.Subscription) {
 	defer conn.Close(b.Context())
 	msgs := make([]pluginapi.Outgoing, records)
 	for i := range msgs {
-		msgs[i] = message("orders", `{"id":7,"amount":12.5,"customer":"acme"}`)
+		msgs[i] = servicetest.Message("orders", `{"id":7,"amount":12.5,"customer":"acme"}`)
 	}
 	conn.Publish(b.Context(), msgs, func(int, pluginapi.Receipt) {})
 	options, err := pluginapi.EncodeOptions(o)
@@ -59,7 +60,7 @@ func benchmarkReplay(b *testing.B, o settings.Subscription) {
 			b.Fatal(err)
 		}
 		for n := 0; n < records; {
-			got, err := sub.Receive(b.Context(), plenty)
+			got, err := sub.Receive(b.Context(), servicetest.Plenty)
 			if err != nil {
 				b.Fatal(err)
 			}

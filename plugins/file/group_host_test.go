@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/position"
 	"github.com/longshore-go/longshore/plugins/file/settings"
@@ -27,7 +28,7 @@ func TestGroupOfAService(t *testing.T) {
 	before := contents(t, path)
 	o := settings.Subscription{Group: "billing", Replay: true}
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", o), func(m *host.Message[[]byte]) error {
+	s.Handle(s.read("orders", o), func(m *host.Message[[]byte]) error {
 		switch {
 		case string(m.Value) == "2" && m.Attempt() == 1:
 			return host.Retry(nil)
@@ -36,15 +37,15 @@ func TestGroupOfAService(t *testing.T) {
 		}
 		return nil
 	}, host.MaxAttempts(5))
-	s.launch()
-	expect(t, "runs", sorted(s.handled(7)), "orders 1 1", "orders 1 2", "orders 1 3", "orders 1 4", "orders 2 2", "orders 2 3", "orders 3 3")
-	expect(t, "file", s.ended(), before...)
-	s.silent()
+	s.Launch()
+	servicetest.Expect(t, "runs", sorted(s.Handled(7)), "orders 1 1", "orders 1 2", "orders 1 3", "orders 1 4", "orders 2 2", "orders 2 3", "orders 3 3")
+	servicetest.Expect(t, "file", s.ended(), before...)
+	s.Log.Silent(t)
 
 	s = newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", o), always(nil))
-	s.launch()
-	expect(t, "file", s.ended(), before...)
+	s.Handle(s.read("orders", o), servicetest.Always(nil))
+	s.Launch()
+	servicetest.Expect(t, "file", s.ended(), before...)
 }
 
 // A service with a group and a policy reads what another process writes: its
@@ -55,9 +56,9 @@ func TestGroupBesideAWriter(t *testing.T) {
 	writer := open(t, settings.Settings{Path: path}, writes("orders"))
 	defer writer.end()
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", settings.Subscription{Group: "billing", Replay: true}), always(host.Retry(nil)), host.MaxAttempts(2))
-	s.launch()
-	expect(t, "runs", sorted(s.handled(4)), "orders 1 1", "orders 1 2", "orders 2 1", "orders 2 2")
+	s.Handle(s.read("orders", settings.Subscription{Group: "billing", Replay: true}), servicetest.Always(host.Retry(nil)), host.MaxAttempts(2))
+	s.Launch()
+	servicetest.Expect(t, "runs", sorted(s.Handled(4)), "orders 1 1", "orders 1 2", "orders 2 1", "orders 2 2")
 	s.ended()
 }
 
@@ -67,9 +68,9 @@ func TestGroupAtItsCap(t *testing.T) {
 	refill(t, path, 2)
 	o := settings.Subscription{Group: "billing", Replay: true}
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", o), always(host.Retry(nil)), host.MaxAttempts(3), host.DeadLetterTo(s.in.To("dead")))
-	s.launch()
-	expect(t, "runs", sorted(s.handled(6)), "orders 1 1", "orders 1 2", "orders 2 1", "orders 2 2", "orders 3 1", "orders 3 2")
+	s.Handle(s.read("orders", o), servicetest.Always(host.Retry(nil)), host.MaxAttempts(3), host.DeadLetterTo(s.in.To("dead")))
+	s.Launch()
+	servicetest.Expect(t, "runs", sorted(s.Handled(6)), "orders 1 1", "orders 1 2", "orders 2 1", "orders 2 2", "orders 3 1", "orders 3 2")
 	file := s.ended()
 	if n := strings.Count(strings.Join(file, "\n"), "dead "); n != 2 || len(file) != 4 {
 		t.Errorf("the file holds %q", file)
@@ -85,14 +86,14 @@ func TestGroupWhosePluginIsKilled(t *testing.T) {
 	o := settings.Subscription{Group: "billing", Replay: true}
 	hold, release := make(chan struct{}), make(chan struct{})
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", o), func(m *host.Message[[]byte]) error {
+	s.Handle(s.read("orders", o), func(m *host.Message[[]byte]) error {
 		if string(m.Value) == "10" && m.Attempt() == 1 {
 			close(hold)
 			<-release
 		}
 		return nil
 	})
-	s.launch()
+	s.Launch()
 	<-hold // in order: the acks of those before are on their way
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -107,12 +108,12 @@ func TestGroupWhosePluginIsKilled(t *testing.T) {
 		<-look.C
 	}
 	close(release)
-	if err := s.wait(); err != nil {
-		t.Errorf("the host ended with %v\n%s", err, s.log)
+	if err := s.Wait(); err != nil {
+		t.Errorf("the host ended with %v\n%s", err, s.Log)
 	}
 	runs := map[string]string{}
-	for len(s.runs) > 0 {
-		f := strings.Fields(<-s.runs)
+	for _, r := range s.Runs() {
+		f := strings.Fields(r)
 		runs[f[2]] += f[1]
 	}
 	for i := range records {
@@ -123,8 +124,8 @@ func TestGroupWhosePluginIsKilled(t *testing.T) {
 	}
 
 	s = newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", o), always(nil))
-	s.launch()
+	s.Handle(s.read("orders", o), servicetest.Always(nil))
+	s.Launch()
 	s.ended()
 }
 
@@ -135,11 +136,11 @@ func TestGroupOfTwoServices(t *testing.T) {
 	b := open(t, settings.Settings{Path: path}, pluginapi.Usage{})
 	held := b.subscribe("orders", billing)
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", billing), always(nil))
-	s.launch()
-	err := s.wait()
+	s.Handle(s.read("orders", billing), servicetest.Always(nil))
+	s.Launch()
+	err := s.Wait()
 	if err == nil {
-		t.Fatalf("it started\n%s", s.log)
+		t.Fatalf("it started\n%s", s.Log)
 	}
 	for _, text := range []string{"orders", "billing", strconv.Itoa(os.Getpid()), path} {
 		if !strings.Contains(err.Error(), text) {
@@ -179,19 +180,19 @@ func saved(t *testing.T, path string) *position.Tracker {
 func TestGroupOfCountedRecords(t *testing.T) {
 	path := newPath(t)
 	w := open(t, settings.Settings{Path: path}, writes("orders"))
-	w.publish(message("orders", "1"), message("orders", "2", core.CountHeader, "3"))
+	w.publish(servicetest.Message("orders", "1"), servicetest.Message("orders", "2", core.CountHeader, "3"))
 	o := settings.Subscription{Group: "billing", Replay: true}
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", o), func(m *host.Message[[]byte]) error {
+	s.Handle(s.read("orders", o), func(m *host.Message[[]byte]) error {
 		if m.Attempt() < 2 {
 			return host.Retry(nil)
 		}
 		return nil
 	}, host.MaxAttempts(3), host.Backoff(host.Constant(time.Millisecond)))
-	s.launch()
-	expect(t, "runs", sorted(s.handled(3)), "orders 1 1", "orders 2 1", "orders 3 2")
+	s.Launch()
+	servicetest.Expect(t, "runs", sorted(s.Handled(3)), "orders 1 1", "orders 2 1", "orders 3 2")
 	s.ended()
-	s.silent()
+	s.Log.Silent(t)
 	w.put("orders", "3")
 }
 

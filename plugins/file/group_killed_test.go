@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file"
 	"github.com/longshore-go/longshore/plugins/file/settings"
@@ -183,7 +184,7 @@ func TestGroupThatIsKilled(t *testing.T) {
 	b := open(t, settings.Settings{Path: path}, writes("orders"))
 	var msgs []pluginapi.Outgoing
 	for i := range records {
-		msgs = append(msgs, message("orders", strconv.Itoa(i)))
+		msgs = append(msgs, servicetest.Message("orders", strconv.Itoa(i)))
 	}
 	b.publish(msgs...)
 	b.end()

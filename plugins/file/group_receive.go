@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/position"
 	"github.com/longshore-go/longshore/plugins/file/internal/reader"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // movePause is how long the position may stay behind where there is nothing for
@@ -108,7 +109,7 @@ func lost(at position.Place, r *reader.Record, err error) (pluginapi.Report, boo
 		return pluginapi.Report{Fault: faultOf("hand out again", err), Position: at.String()}, true
 	case err == nil:
 		return pluginapi.Report{
-			Fault:    refusal(core.FaultNotFound, "a record that was to come again is not there any more: one of key %s stands in its place", r.Key),
+			Fault:    fault.Refusal(core.FaultNotFound, "a record that was to come again is not there any more: one of key %s stands in its place", r.Key),
 			Position: at.String(),
 		}, true
 	}
@@ -188,7 +189,7 @@ func (g *group) deliver(records []reader.Record) {
 		g.full = true
 		g.mu.Lock()
 		g.reports = append(g.reports, pluginapi.Report{
-			Fault: refusal(core.FaultExhausted, "group %s has %d records that are not settled, more than its position holds; what is settled behind them comes again at the next start",
+			Fault: fault.Refusal(core.FaultExhausted, "group %s has %d records that are not settled, more than its position holds; what is settled behind them comes again at the next start",
 				g.settings.Group, position.MaxUnsettled),
 			Position: g.tracker.Path(),
 		})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -136,7 +137,7 @@ func TestGroupTellsOfWhatIsGone(t *testing.T) {
 		t.Errorf("received %s, reports %+v", got, rs)
 	}
 	b.settle(s, core.VerdictAck, ds...)
-	if got, err := s.Receive(b.ctx, plenty); err != nil || !got.CaughtUp {
+	if got, err := s.Receive(b.ctx, servicetest.Plenty); err != nil || !got.CaughtUp {
 		t.Errorf("received %+v, %v", got, err)
 	}
 }
@@ -166,7 +167,7 @@ func TestGroupMovesOn(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if got, err := s.Receive(ctx, plenty); !errors.Is(err, context.Canceled) || len(got.Deliveries)+len(got.Reports) > 0 {
+		if got, err := s.Receive(ctx, servicetest.Plenty); !errors.Is(err, context.Canceled) || len(got.Deliveries)+len(got.Reports) > 0 {
 			t.Errorf("received %+v, %v", got, err)
 		}
 	}()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -24,30 +25,22 @@ const hostChild = "LONGSHORE_TEST_HOST_CHILD"
 // received waits until a service has so many deliveries.
 func (s *service) received(n uint64) {
 	s.t.Helper()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for s.counters().Received < n {
-		select {
-		case err := <-s.done:
-			s.t.Fatalf("the host ended with %v\n%s", err, s.log)
-		case <-look.C:
-		}
-	}
+	s.Eventually("the window is full", func() bool { return s.counters().Received >= n })
 }
 
 // counters are those of a service's one subscription.
 func (s *service) counters() host.Counters {
-	return s.host.Health().Endpoints[0].Subscriptions[0].Counters
+	return s.Health().Endpoints[0].Subscriptions[0].Counters
 }
 
 // stopping tells a service to stop and waits until it has let go of what no
 // handler has begun.
 func (s *service) stopping() {
 	before := s.counters().Released
-	s.cancel()
+	s.Cancel()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for s.host.Health().State != host.StateStopped && s.counters().Released == before {
+	for s.Health().State != host.StateStopped && s.counters().Released == before {
 		<-look.C
 	}
 }
@@ -64,43 +57,43 @@ func TestGroupOverRestarts(t *testing.T) {
 	for range restarts {
 		release := make(chan struct{})
 		s := newService(t, settings.Settings{Path: path})
-		s.handle(s.read("orders", o), func(*host.Message[[]byte]) error {
+		s.Handle(s.read("orders", o), func(*host.Message[[]byte]) error {
 			<-release
 			return nil
 		}, host.MaxAttempts(3), host.DeadLetterTo(s.in.To("dead")))
-		s.start()
+		s.Start()
 		s.received(window)
-		acked[s.ran(1)[0]] = true
+		acked[s.Ran(1)[0]] = true
 		s.stopping()
 		s.settles(release)
-		expect(t, "file", contents(t, path), before...)
-		s.silent()
+		servicetest.Expect(t, "file", contents(t, path), before...)
+		s.Log.Silent(t)
 		if n := s.counters(); n.Released < window-2 {
 			t.Errorf("counters %+v", n)
 		}
-		for len(s.runs) > 0 { // begun before its stop
-			acked[<-s.runs] = true
+		for _, r := range s.Rest() { // begun before its stop
+			acked[r] = true
 		}
 	}
 
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("orders", o), always(nil), host.MaxAttempts(3), host.DeadLetterTo(s.in.To("dead")))
-	s.launch()
-	for _, r := range s.handled(records - len(acked)) {
+	s.Handle(s.read("orders", o), servicetest.Always(nil), host.MaxAttempts(3), host.DeadLetterTo(s.in.To("dead")))
+	s.Launch()
+	for _, r := range s.Handled(records - len(acked)) {
 		if acked[r] || !strings.HasPrefix(r, "orders 1 ") {
 			t.Errorf("ran %s", r)
 		}
 	}
-	expect(t, "file", s.ended(), before...)
-	s.silent()
+	servicetest.Expect(t, "file", s.ended(), before...)
+	s.Log.Silent(t)
 }
 
 // settles lets handlers return and waits for the end without an error.
 func (s *service) settles(release chan struct{}) {
 	s.t.Helper()
 	close(release)
-	if err := s.wait(); err != nil {
-		s.t.Errorf("the host ended with %v\n%s", err, s.log)
+	if err := s.Wait(); err != nil {
+		s.t.Errorf("the host ended with %v\n%s", err, s.Log)
 	}
 }
 
@@ -137,7 +130,7 @@ func TestGroupCountsWhatHandlersWereGiven(t *testing.T) {
 				<-hold // those behind it are not begun
 				return nil
 			}, host.MaxAttempts(9), host.SnoozeLimit(9, time.Hour), host.DeadLetterTo(s.in.To("dead")))
-			s.start()
+			s.Start()
 			s.received(3)
 			<-begun
 			want := []string{fmt.Sprintf("1 %d", tt.next), "2 1", "3 1"}
@@ -147,10 +140,10 @@ func TestGroupCountsWhatHandlersWereGiven(t *testing.T) {
 			}
 			s.stopping()
 			close(hold)
-			err := s.wait()
+			err := s.Wait()
 			close(end)
 			if abandoned := (*host.AbandonedError)(nil); errors.As(err, &abandoned) != (tt.limit > 0) {
-				t.Errorf("the host ended with %v\n%s", err, s.log)
+				t.Errorf("the host ended with %v\n%s", err, s.Log)
 			}
 			b := open(t, settings.Settings{Path: path}, pluginapi.Usage{})
 			sub := b.subscribe("orders", billing)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -175,7 +176,7 @@ func TestGroupCatchesUp(t *testing.T) {
 	go func() {
 		s.Settle(b.ctx, []pluginapi.Verdict{{Handle: last[0].Handle, Kind: core.VerdictAck}})
 	}()
-	if got, err := s.Receive(b.ctx, plenty); err != nil || !got.CaughtUp || len(got.Deliveries) > 0 {
+	if got, err := s.Receive(b.ctx, servicetest.Plenty); err != nil || !got.CaughtUp || len(got.Deliveries) > 0 {
 		t.Errorf("received %+v, %v", got, err)
 	}
 	b.put("orders", "4")
@@ -184,7 +185,7 @@ func TestGroupCatchesUp(t *testing.T) {
 	s = b.subscribe("orders", o)
 	ds = b.wants(s, "4 1")
 	s.(pluginapi.Releaser).Release([]any{ds[0].Handle})
-	if got, err := s.Receive(b.ctx, plenty); err != nil || !got.CaughtUp {
+	if got, err := s.Receive(b.ctx, servicetest.Plenty); err != nil || !got.CaughtUp {
 		t.Errorf("received %+v, %v", got, err)
 	}
 }
@@ -212,7 +213,7 @@ func TestGroupEnds(t *testing.T) {
 	ds = append(ds, b.wants(s, "3 1")...)
 	other.end()
 	b.settle(s, core.VerdictAck, ds...)
-	if got, err := s.Receive(b.ctx, plenty); !errors.Is(err, io.EOF) || len(got.Deliveries) > 0 {
+	if got, err := s.Receive(b.ctx, servicetest.Plenty); !errors.Is(err, io.EOF) || len(got.Deliveries) > 0 {
 		t.Errorf("received %+v, %v", got, err)
 	}
 }
@@ -238,7 +239,7 @@ func TestGroupSeeks(t *testing.T) {
 	if err := s.(pluginapi.Seeker).Seek(b.ctx, pluginapi.Position{Kind: pluginapi.PositionExact, Value: []byte("sequence 99")}); err == nil {
 		t.Error("a seek beyond the end works")
 	}
-	if _, err := s.Receive(b.ctx, plenty); !isFault(err, core.FaultInvalid, "beyond the end") {
+	if _, err := s.Receive(b.ctx, servicetest.Plenty); !isFault(err, core.FaultInvalid, "beyond the end") {
 		t.Errorf("received behind a bad seek: %v", err)
 	}
 }
@@ -246,7 +247,7 @@ func TestGroupSeeks(t *testing.T) {
 // A copy that a run without a group has written counts on.
 func TestGroupCountsCopies(t *testing.T) {
 	b := open(t, settings.Settings{Path: newPath(t)}, writes("orders"))
-	b.publish(message("orders", "a", core.CountHeader, "2"), message("orders", "b", core.CountHeader, "99999999999"), message("orders", "c", core.CountHeader, "x"))
+	b.publish(servicetest.Message("orders", "a", core.CountHeader, "2"), servicetest.Message("orders", "b", core.CountHeader, "99999999999"), servicetest.Message("orders", "c", core.CountHeader, "x"))
 	s := b.subscribe("orders", billing)
 	ds := b.wants(s, "a 3", "b 4294967295", "c 1")
 	b.settle(s, core.VerdictRequeue, ds[0])
@@ -257,7 +258,7 @@ func TestGroupCountsCopies(t *testing.T) {
 // is handled once all the same.
 func TestGroupCountsCopiesToItsCap(t *testing.T) {
 	b := open(t, settings.Settings{Path: newPath(t)}, writes("dead"))
-	b.publish(message("dead", "a", core.CountHeader, "1"), message("dead", "b", core.CountHeader, "3"), message("dead", "c", core.CountHeader, "99999999999"))
+	b.publish(servicetest.Message("dead", "a", core.CountHeader, "1"), servicetest.Message("dead", "b", core.CountHeader, "3"), servicetest.Message("dead", "c", core.CountHeader, "99999999999"))
 	r := registration(t, 0, "dead", billing)
 	r.Attempts = 3
 	s, err := b.conn.Subscribe(b.ctx, r)

@@ -9,14 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file"
 	"github.com/longshore-go/longshore/plugins/file/settings"
@@ -34,31 +33,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testLimit bounds a test on a busy machine, with the race detector on.
-const testLimit = 3 * time.Minute
-
 // newPath is a path in a folder of the test's own.
 func newPath(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "orders.ss")
-}
-
-// lockedBuilder is a log.
-type lockedBuilder struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuilder) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuilder) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // bench is an endpoint that is called directly.
@@ -66,7 +44,7 @@ type bench struct {
 	t    testing.TB
 	ctx  context.Context //nolint:containedctx // of the test
 	conn pluginapi.Conn
-	log  *lockedBuilder
+	log  *servicetest.Log
 	end  func() []byte // closes the endpoint, once
 }
 
@@ -108,10 +86,10 @@ func connect(t testing.TB, set settings.Settings, u pluginapi.Usage, opts ...fil
 // resume is connect with what another life handed over.
 func resume(t testing.TB, set settings.Settings, u pluginapi.Usage, state []byte, opts ...file.Option) (*bench, error) {
 	t.Helper()
-	b := &bench{t: t, log: &lockedBuilder{}}
+	b := &bench{t: t, log: &servicetest.Log{}}
 	e := configure(t, set, b.log, opts...)
 	e.Inspect(u)
-	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Limit)
 	t.Cleanup(cancel)
 	b.ctx = ctx
 	var err error
@@ -151,14 +129,11 @@ func (b *bench) subscribe(name string, o settings.Subscription) pluginapi.Subscr
 	return s
 }
 
-// plenty is a window that no test uses up.
-var plenty = pluginapi.Room{Messages: 1000, Bytes: 1 << 30}
-
 // take receives n deliveries, reports besides.
 func (b *bench) take(s pluginapi.Subscription, n int) (ds []pluginapi.Delivery, rs []pluginapi.Report) {
 	b.t.Helper()
 	for len(ds) < n {
-		batch, err := s.Receive(b.ctx, pluginapi.Room{Messages: n - len(ds), Bytes: plenty.Bytes})
+		batch, err := s.Receive(b.ctx, pluginapi.Room{Messages: n - len(ds), Bytes: servicetest.Plenty.Bytes})
 		ds, rs = append(ds, batch.Deliveries...), append(rs, batch.Reports...)
 		if err != nil {
 			b.t.Fatalf("received %d of %d: %v", len(ds), n, err)
@@ -171,7 +146,7 @@ func (b *bench) take(s pluginapi.Subscription, n int) (ds []pluginapi.Delivery, 
 func (b *bench) toEnd(s pluginapi.Subscription) (ds []pluginapi.Delivery, rs []pluginapi.Report) {
 	b.t.Helper()
 	for {
-		batch, err := s.Receive(b.ctx, plenty)
+		batch, err := s.Receive(b.ctx, servicetest.Plenty)
 		ds, rs = append(ds, batch.Deliveries...), append(rs, batch.Reports...)
 		if batch.CaughtUp || errors.Is(err, io.EOF) {
 			return ds, rs
@@ -187,7 +162,7 @@ func (b *bench) quiet(s pluginapi.Subscription) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)
 	defer cancel()
-	batch, err := s.Receive(ctx, plenty)
+	batch, err := s.Receive(ctx, servicetest.Plenty)
 	if len(batch.Deliveries)+len(batch.Reports) > 0 || batch.CaughtUp || !errors.Is(err, context.DeadlineExceeded) {
 		b.t.Errorf("received %+v, %v", batch, err)
 	}
@@ -196,22 +171,7 @@ func (b *bench) quiet(s pluginapi.Subscription) {
 // publish publishes and waits for the receipts.
 func (b *bench) publish(msgs ...pluginapi.Outgoing) []pluginapi.Receipt {
 	b.t.Helper()
-	type indexed struct {
-		i int
-		r pluginapi.Receipt
-	}
-	c := make(chan indexed, len(msgs))
-	b.conn.Publish(b.ctx, msgs, func(i int, r pluginapi.Receipt) { c <- indexed{i, r} })
-	rs := make([]pluginapi.Receipt, len(msgs))
-	for range msgs {
-		select {
-		case r := <-c:
-			rs[r.i] = r.r
-		case <-b.ctx.Done():
-			b.t.Fatal("a receipt is missing")
-		}
-	}
-	return rs
+	return servicetest.Publish(b.ctx, b.t, b.conn, msgs...)
 }
 
 // put publishes payloads under a key, which are confirmed.
@@ -219,38 +179,11 @@ func (b *bench) put(key string, payloads ...string) {
 	b.t.Helper()
 	var msgs []pluginapi.Outgoing
 	for _, p := range payloads {
-		msgs = append(msgs, message(key, p))
+		msgs = append(msgs, servicetest.Message(key, p))
 	}
 	for i, r := range b.publish(msgs...) {
 		if r.Status != pluginapi.ReceiptConfirmed {
 			b.t.Fatalf("%s: %v, %v", payloads[i], r.Status, r.Fault)
 		}
 	}
-}
-
-func message(key, payload string, headers ...string) pluginapi.Outgoing {
-	m := pluginapi.Outgoing{Purpose: pluginapi.PurposeApplication}
-	m.Message = core.Message{Name: key, Payload: []byte(payload), Headers: headersOf(headers...)}
-	return m
-}
-
-func headersOf(pairs ...string) core.Headers {
-	var hs core.Headers
-	for i := 0; i < len(pairs); i += 2 {
-		hs = append(hs, core.Header{Name: pairs[i], Value: []byte(pairs[i+1])})
-	}
-	return hs
-}
-
-// texts shows deliveries as "name payload headers".
-func texts(ds []pluginapi.Delivery) []string {
-	var out []string
-	for _, d := range ds {
-		text := d.Message.Name + " " + string(d.Message.Payload)
-		for _, h := range d.Message.Headers {
-			text += " " + h.Name + "=" + string(h.Value)
-		}
-		out = append(out, text)
-	}
-	return out
 }

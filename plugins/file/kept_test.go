@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/file"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 	"github.com/longshore-go/longshore/plugins/internal/poison"
@@ -90,7 +91,7 @@ func fillTelling(t *testing.T, path string, n uint64, keys ...string) {
 	b := open(t, settings.Settings{Path: path, BeaconInterval: 64 << 10}, writes(keys...))
 	for i := range n {
 		for _, k := range keys {
-			out := message(k, "")
+			out := servicetest.Message(k, "")
 			out.Message = telling(k, i+1)
 			b.publish(out)
 		}
@@ -102,7 +103,7 @@ func fillTelling(t *testing.T, path string, n uint64, keys ...string) {
 // small windows, with retries at the source, until all have caught up. keep says
 // that handlers keep what they were given, as it is, and look again later.
 func watchTelling(t *testing.T, p host.Plugin, path string, keep bool, n int) {
-	log := &lockedBuilder{}
+	log := &servicetest.Log{}
 	h := host.New(host.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 	in := h.Endpoint("in", p, settings.Settings{Path: path, BeaconInterval: 64 << 10})
 	var mu sync.Mutex
@@ -145,7 +146,7 @@ func watchTelling(t *testing.T, p host.Plugin, path string, keep bool, n int) {
 			return nil
 		}, rules...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Limit)
 	defer cancel()
 	if err := h.Run(ctx); err != nil {
 		t.Fatalf("the host ended with %v\n%.3000s", err, log)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 	"github.com/longshore-go/longshore/plugins/file/internal/format/formattest"
@@ -105,7 +106,7 @@ func TestDamageIsReported(t *testing.T) {
 	s := b.subscribe("k", settings.Subscription{Replay: true})
 	defer closeSub(t, s)
 	ds, rs := b.toEnd(s)
-	expect(t, "deliveries", texts(ds), "k payload 1 stream-sequence=1", "k payload 2 stream-sequence=2",
+	servicetest.Expect(t, "deliveries", servicetest.Texts(ds), "k payload 1 stream-sequence=1", "k payload 2 stream-sequence=2",
 		"k payload 4 stream-sequence=4", "k payload 5 stream-sequence=5")
 	if len(rs) != 1 {
 		t.Fatalf("reports %v", rs)
@@ -136,7 +137,7 @@ func TestUndecodable(t *testing.T) {
 	s := b.subscribe("k", settings.Subscription{Replay: true})
 	defer closeSub(t, s)
 	ds, _ := b.toEnd(s)
-	expect(t, "deliveries", texts(ds), "k  stream-sequence=1", "k next stream-sequence=2")
+	servicetest.Expect(t, "deliveries", servicetest.Texts(ds), "k  stream-sequence=1", "k next stream-sequence=2")
 	if u := ds[0].Undecodable; u == nil || u.Code != core.FaultTooLarge || !strings.Contains(u.Message, "record 1 of key k") {
 		t.Errorf("undecodable %v", u)
 	}
@@ -166,7 +167,7 @@ func TestF04ReplacedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	ds, rs := b.take(s, 1)
-	expect(t, "deliveries", texts(ds), "k new stream-sequence=1")
+	servicetest.Expect(t, "deliveries", servicetest.Texts(ds), "k new stream-sequence=1")
 	if len(rs) != 1 || !strings.Contains(rs[0].Fault.Message, "replaced") {
 		t.Errorf("reports %v", rs)
 	}
@@ -201,7 +202,7 @@ func TestRotation(t *testing.T) {
 		want = append(want, fmt.Sprintf("k payload number %d stream-sequence=%d", i+1, i+1))
 	}
 	ds, rs := b.take(s, n)
-	expect(t, "live", texts(ds), want...)
+	servicetest.Expect(t, "live", servicetest.Texts(ds), want...)
 	if len(rs) > 0 {
 		t.Errorf("reports %v", rs)
 	}
@@ -211,5 +212,5 @@ func TestRotation(t *testing.T) {
 	again := b.subscribe("k", settings.Subscription{Replay: true})
 	defer closeSub(t, again)
 	ds, _ = b.toEnd(again)
-	expect(t, "replay", texts(ds), want...)
+	servicetest.Expect(t, "replay", servicetest.Texts(ds), want...)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -27,8 +28,8 @@ func TestDeliveriesStayUntilReleased(t *testing.T) {
 	b := open(t, settings.Settings{Path: newPath(t)}, writes("k"))
 	out := make([]pluginapi.Outgoing, n)
 	for i := range out {
-		if out[i] = message("k", text(i)); i%3 > 0 { // with headers: enveloped
-			out[i] = message("k", text(i), "number", fmt.Sprint(i), "same", "yes")
+		if out[i] = servicetest.Message("k", text(i)); i%3 > 0 { // with headers: enveloped
+			out[i] = servicetest.Message("k", text(i), "number", fmt.Sprint(i), "same", "yes")
 		}
 	}
 	b.publish(out...)

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/file/internal/segment"
 	"github.com/longshore-go/longshore/plugins/file/internal/writer"
 	"github.com/longshore-go/longshore/plugins/file/settings"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // output is the writing side of a connection. Its writer is opened at Connect or
@@ -73,7 +74,7 @@ func (o *output) give() { <-o.turn }
 // open opens the writer, if that is not done; the turn is held.
 func (o *output) open(ctx context.Context) error {
 	if o.closed {
-		return closedFault("publish")
+		return fault.Closed("publish")
 	}
 	if o.writer != nil {
 		return nil

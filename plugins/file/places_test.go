@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -65,7 +66,7 @@ func TestResume(t *testing.T) {
 			s = next.subscribe("k", o)
 			defer closeSub(t, s)
 			ds, _ := next.take(s, 2)
-			expect(t, "deliveries", texts(ds), "k 3 stream-sequence=3", "k 4 stream-sequence=4")
+			servicetest.Expect(t, "deliveries", servicetest.Texts(ds), "k 3 stream-sequence=3", "k 4 stream-sequence=4")
 		})
 	}
 }
@@ -85,7 +86,7 @@ func TestResumeOfReplayThatHasCaughtUp(t *testing.T) {
 	s = next.subscribe("k", settings.Subscription{Replay: true})
 	defer closeSub(t, s)
 	if ds, _ := next.toEnd(s); len(ds) > 0 {
-		t.Errorf("received %q", texts(ds))
+		t.Errorf("received %q", servicetest.Texts(ds))
 	}
 }
 
@@ -116,7 +117,7 @@ func TestResumeOfAnother(t *testing.T) {
 			s := next.subscribe("k", tt.o)
 			defer closeSub(t, s)
 			ds, _ := next.take(s, 2)
-			expect(t, "deliveries", texts(ds), "k 1 stream-sequence=1", "k 2 stream-sequence=2")
+			servicetest.Expect(t, "deliveries", servicetest.Texts(ds), "k 1 stream-sequence=1", "k 2 stream-sequence=2")
 			if warned := strings.Contains(next.log.String(), "level=WARN"); warned != tt.warns {
 				t.Errorf("log: %s", next.log)
 			}

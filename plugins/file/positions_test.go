@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/format/formattest"
 	"github.com/longshore-go/longshore/plugins/file/settings"
@@ -58,26 +59,26 @@ func TestF06Positions(t *testing.T) {
 			s.publishes("k")
 			sub := s.read("k", settings.Subscription{Start: tt.start})
 			sequences := make(chan string, 2*n)
-			s.handle(sub, func(m *host.Message[[]byte]) error {
+			s.Handle(sub, func(m *host.Message[[]byte]) error {
 				v, _ := m.Headers().Get("stream-sequence")
 				sequences <- string(v)
 				return nil
 			})
 			if tt.fails {
-				s.launch()
-				err := s.wait()
+				s.Launch()
+				err := s.Wait()
 				if err == nil || !strings.Contains(err.Error(), "subscription k") || !strings.Contains(err.Error(), tt.start.String()) {
 					t.Errorf("ended with %v", err)
 				}
 				return
 			}
-			s.start()
+			s.Start()
 			s.put("k", fmt.Sprint(n+1))
 			var want []string
 			for i := tt.first; i <= n+1; i++ {
 				want = append(want, fmt.Sprintf("k 1 %d", i))
 			}
-			expect(t, "runs", s.handled(len(want)), want...)
+			servicetest.Expect(t, "runs", s.Handled(len(want)), want...)
 			for i := tt.first; i <= n+1; i++ {
 				if got := <-sequences; got != fmt.Sprint(i) {
 					t.Errorf("record %d has the header %s", i, got)
@@ -109,7 +110,7 @@ func TestStartsOfReplay(t *testing.T) {
 			for i := tt.first; i <= 5; i++ {
 				want = append(want, fmt.Sprintf("k %d stream-sequence=%d", i, i))
 			}
-			expect(t, "deliveries", texts(ds), want...)
+			servicetest.Expect(t, "deliveries", servicetest.Texts(ds), want...)
 		})
 	}
 }
@@ -149,7 +150,7 @@ func TestSeekOfReplay(t *testing.T) {
 			continue
 		}
 		got, _ := b.toEnd(s)
-		if diff := cmp.Diff(texts(tt.want), texts(got)); diff != "" {
+		if diff := cmp.Diff(servicetest.Texts(tt.want), servicetest.Texts(got)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 		for i := range got {

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/internal/writer"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // publish appends messages in order.
@@ -65,11 +66,11 @@ func refuses(m *pluginapi.Outgoing) *core.Fault {
 	}
 	switch n := m.Message.Size(); {
 	case m.DeliverAfter > 0:
-		return refusal(core.FaultUnsupported, "publish under %s: a stream file delivers nothing later", name)
+		return fault.Refusal(core.FaultUnsupported, "publish under %s: a stream file delivers nothing later", name)
 	case len(m.Message.Headers) > MaxPublishHeaders:
-		return refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", name, len(m.Message.Headers), MaxPublishHeaders)
+		return fault.Refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", name, len(m.Message.Headers), MaxPublishHeaders)
 	case n > MaxPublish:
-		return refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d", name, n, MaxPublish)
+		return fault.Refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d", name, n, MaxPublish)
 	}
 	return nil
 }

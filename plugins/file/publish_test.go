@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file"
 	"github.com/longshore-go/longshore/plugins/file/settings"
@@ -28,25 +29,25 @@ func faulted(err error) *core.Fault {
 func TestPublishRefuses(t *testing.T) {
 	path := newPath(t)
 	b := open(t, settings.Settings{Path: path}, writes("k"))
-	late := message("k", "x")
+	late := servicetest.Message("k", "x")
 	late.DeliverAfter = time.Second
-	many := message("k", "x")
+	many := servicetest.Message("k", "x")
 	many.Message.Headers = make(core.Headers, file.MaxPublishHeaders+1)
 	for _, tt := range []struct {
 		name string
 		m    pluginapi.Outgoing
 		want core.FaultCode
 	}{
-		{"a bad key", message("a b", "x"), core.FaultInvalid},
-		{"no key", message("", "x"), core.FaultInvalid},
-		{"the key of end marks", message("SEA_STREAMER_INTERNAL", "EOS"), core.FaultInvalid},
-		{"the key of the first record", message("ruststream-internal", "1"), core.FaultInvalid},
+		{"a bad key", servicetest.Message("a b", "x"), core.FaultInvalid},
+		{"no key", servicetest.Message("", "x"), core.FaultInvalid},
+		{"the key of end marks", servicetest.Message("SEA_STREAMER_INTERNAL", "EOS"), core.FaultInvalid},
+		{"the key of the first record", servicetest.Message("ruststream-internal", "1"), core.FaultInvalid},
 		{"later", late, core.FaultUnsupported},
 		{"too many headers", many, core.FaultTooLarge},
-		{"too large", message("k", strings.Repeat("x", file.MaxPublish+1)), core.FaultTooLarge},
+		{"too large", servicetest.Message("k", strings.Repeat("x", file.MaxPublish+1)), core.FaultTooLarge},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rs := b.publish(message("k", "before"), tt.m, message("k", "behind"))
+			rs := b.publish(servicetest.Message("k", "before"), tt.m, servicetest.Message("k", "behind"))
 			for i, want := range []pluginapi.ReceiptStatus{pluginapi.ReceiptConfirmed, pluginapi.ReceiptRefused, pluginapi.ReceiptConfirmed} {
 				if rs[i].Status != want {
 					t.Errorf("receipt %d: %v, %v", i, rs[i].Status, rs[i].Fault)
@@ -70,12 +71,12 @@ func TestPublishRefuses(t *testing.T) {
 func TestReceiptsHavePositions(t *testing.T) {
 	for _, fsync := range []string{settings.FsyncNone, settings.FsyncInterval, settings.FsyncEach} {
 		b := open(t, settings.Settings{Path: newPath(t), Fsync: fsync}, writes("k"))
-		rs := b.publish(message("k", "a"), message("a b", ""), message("other", "b"), message("k", "c"))
+		rs := b.publish(servicetest.Message("k", "a"), servicetest.Message("a b", ""), servicetest.Message("other", "b"), servicetest.Message("k", "c"))
 		var got []string
 		for _, r := range rs {
 			got = append(got, string(r.Position))
 		}
-		expect(t, fsync, got, "sequence 1", "", "sequence 1", "sequence 2")
+		servicetest.Expect(t, fsync, got, "sequence 1", "", "sequence 1", "sequence 2")
 		b.end()
 	}
 }
@@ -86,9 +87,9 @@ func TestSequenceHeaderOfPublishes(t *testing.T) {
 	path := newPath(t)
 	b := open(t, settings.Settings{Path: path}, writes("k"))
 	for _, p := range []pluginapi.Purpose{pluginapi.PurposeApplication, pluginapi.PurposeRetry, pluginapi.PurposeDeadLetter} {
-		m := message("k", p.String(), "Stream-Sequence", "7", "a", "b")
+		m := servicetest.Message("k", p.String(), "Stream-Sequence", "7", "a", "b")
 		m.Purpose = p
-		b.publish(m, message("k", "plain", "stream-sequence", "7"))
+		b.publish(m, servicetest.Message("k", "plain", "stream-sequence", "7"))
 	}
 	b.end()
 	want := []string{}
@@ -99,7 +100,7 @@ func TestSequenceHeaderOfPublishes(t *testing.T) {
 		}
 		want = append(want, "k "+p.String()+kept+" a=b", "k plain")
 	}
-	expect(t, "file", contents(t, path), want...)
+	servicetest.Expect(t, "file", contents(t, path), want...)
 }
 
 // F-08, and headers of any bytes: what is written is read again byte for byte.
@@ -112,9 +113,9 @@ func TestF08RoundTrip(t *testing.T) {
 	s := b.subscribe("k", settings.Subscription{})
 	defer closeSub(t, s)
 	msgs := []pluginapi.Outgoing{
-		message("k", "rs1:"), message("k", "rs1:AAAA"), message("k", "rs1:cnViYmlzaA=="), message("k", "rs2:AAAAAHg="),
-		message("k", ""), message("k", "\xff"), message("k", string(random)), message("k", "EOS"),
-		message("k", "x", "a", "1", "a", "2", "A", ""), message("k", "", "x-bin", "\x00\xff"), message("k", "x", " blank ", " v\r\n"),
+		servicetest.Message("k", "rs1:"), servicetest.Message("k", "rs1:AAAA"), servicetest.Message("k", "rs1:cnViYmlzaA=="), servicetest.Message("k", "rs2:AAAAAHg="),
+		servicetest.Message("k", ""), servicetest.Message("k", "\xff"), servicetest.Message("k", string(random)), servicetest.Message("k", "EOS"),
+		servicetest.Message("k", "x", "a", "1", "a", "2", "A", ""), servicetest.Message("k", "", "x-bin", "\x00\xff"), servicetest.Message("k", "x", " blank ", " v\r\n"),
 	}
 	for _, m := range msgs {
 		if rs := b.publish(m); rs[0].Status != pluginapi.ReceiptConfirmed {
@@ -148,7 +149,7 @@ func TestLargestMessage(t *testing.T) {
 	defer closeSub(t, s)
 	payload := strings.Repeat("x", file.MaxPublish-2)
 	b.put("k", strings.Repeat("y", file.MaxPublish))
-	if rs := b.publish(message("k", payload, "a", "b")); rs[0].Status != pluginapi.ReceiptConfirmed {
+	if rs := b.publish(servicetest.Message("k", payload, "a", "b")); rs[0].Status != pluginapi.ReceiptConfirmed {
 		t.Fatal(rs[0].Fault)
 	}
 	ds, _ := b.take(s, 2)
@@ -161,7 +162,7 @@ func TestLargestMessage(t *testing.T) {
 func TestPublishAfterClose(t *testing.T) {
 	b := open(t, settings.Settings{Path: newPath(t)}, writes("k"))
 	b.end()
-	if rs := b.publish(message("k", "x")); rs[0].Status != pluginapi.ReceiptRefused || rs[0].Fault.Code != core.FaultClosed {
+	if rs := b.publish(servicetest.Message("k", "x")); rs[0].Status != pluginapi.ReceiptRefused || rs[0].Fault.Code != core.FaultClosed {
 		t.Errorf("got %v", rs[0])
 	}
 	if _, err := b.conn.Subscribe(b.ctx, pluginapi.Registration{Name: "k"}); faulted(err) == nil || faulted(err).Code != core.FaultClosed {

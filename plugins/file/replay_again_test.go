@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -51,15 +52,15 @@ func TestF07ReplayAgain(t *testing.T) {
 			for run, want := range tt.want {
 				var got growth
 				s := newService(t, settings.Settings{Path: path, ExistingOnly: true})
-				s.handle(s.read("k", tt.sub), always(host.Retry(errors.New("no"))),
+				s.Handle(s.read("k", tt.sub), servicetest.Always(host.Retry(errors.New("no"))),
 					host.MaxAttempts(3), host.DeadLetterTo(s.in.To("dlq")))
-				s.launch()
-				if err := s.wait(); err != nil {
-					t.Fatalf("run %d ended with %v\n%s", run+1, err, s.log)
+				s.Launch()
+				if err := s.Wait(); err != nil {
+					t.Fatalf("run %d ended with %v\n%s", run+1, err, s.Log)
 				}
-				for len(s.runs) > 0 {
+				for _, r := range s.Runs() {
 					var attempt int
-					if _, err := fmt.Sscanf(<-s.runs, "k %d", &attempt); err != nil {
+					if _, err := fmt.Sscanf(r, "k %d", &attempt); err != nil {
 						t.Fatal(err)
 					}
 					got.Runs[min(attempt, 4)-1]++

@@ -3,19 +3,16 @@
 package file_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 	"github.com/longshore-go/longshore/plugins/file/internal/format/formattest"
 	"github.com/longshore-go/longshore/plugins/file/settings"
@@ -24,18 +21,12 @@ import (
 
 // service is a host with the file plugin as a process.
 type service struct {
+	*servicetest.Service
 	t    *testing.T
-	host *host.Host
 	in   *host.Endpoint
 	path string
-	log  *lockedBuilder
 
 	publishers map[string]*host.Publisher[core.Message]
-	runs       chan string       // of handlers: "name attempt payload"
-	settled    chan host.Settled // of subscriptions with a handler of handle
-	began      time.Time
-	cancel     context.CancelFunc
-	done       chan error
 }
 
 // pluginPath is the built plugin.
@@ -52,20 +43,17 @@ func newService(t *testing.T, set settings.Settings, opts ...host.Option) *servi
 		set.Path = newPath(t)
 	}
 	s := &service{
-		t: t, path: set.Path, log: &lockedBuilder{}, done: make(chan error, 1),
+		Service: servicetest.New(t, opts...), t: t, path: set.Path,
 		publishers: map[string]*host.Publisher[core.Message]{},
-		runs:       make(chan string, 10_000), settled: make(chan host.Settled, 10_000),
 	}
-	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.host = host.New(append([]host.Option{host.WithLogger(log)}, opts...)...)
-	s.in = s.host.Endpoint("in", host.Plugin{Name: "file", Path: pluginPath(t)}, set)
+	s.in = s.Endpoint("in", host.Plugin{Name: "file", Path: pluginPath(t)}, set)
 	return s
 }
 
 // publishes declares keys that put publishes under.
 func (s *service) publishes(keys ...string) {
 	for _, k := range keys {
-		s.publishers[k] = host.To[core.Message](s.host, s.in.To(k))
+		s.publishers[k] = host.To[core.Message](s.Host, s.in.To(k))
 	}
 }
 
@@ -74,160 +62,28 @@ func (s *service) read(name string, o settings.Subscription) *host.Subscription 
 	return s.in.Subscription(name, host.Options(o))
 }
 
-// handle sets the handler of a subscription: it notes each run, then says what f
-// says of it.
-func (s *service) handle(sub *host.Subscription, f func(m *host.Message[[]byte]) error, rules ...host.Rule) {
-	host.Handle(sub, func(_ context.Context, m *host.Message[[]byte]) error {
-		s.runs <- fmt.Sprintf("%s %d %s", m.Name(), m.Attempt(), m.Value)
-		return f(m)
-	}, append(rules, host.AfterSettle(func(_ context.Context, d host.Settled) { s.settled <- d }))...)
-}
-
-// always returns a handler that says the same each time.
-func always(err error) func(*host.Message[[]byte]) error {
-	return func(*host.Message[[]byte]) error { return err }
-}
-
-// launch runs the host.
-func (s *service) launch() {
-	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
-	s.cancel = cancel
-	s.began = time.Now()
-	go func() { s.done <- s.host.Run(ctx) }()
-}
-
-// start runs the host until it serves.
-func (s *service) start() {
-	s.t.Helper()
-	s.launch()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for !s.host.Ready() {
-		select {
-		case err := <-s.done:
-			s.t.Fatalf("the host ended with %v\n%s", err, s.log)
-		case <-look.C:
-		}
-	}
-}
-
 // put publishes a payload, which is confirmed.
 func (s *service) put(key, payload string, headers ...string) {
 	s.t.Helper()
-	m := core.Message{Payload: []byte(payload), Headers: headersOf(headers...)}
+	m := core.Message{Payload: []byte(payload), Headers: servicetest.Headers(headers...)}
 	if _, err := s.publishers[key].Publish(s.t.Context(), m); err != nil {
-		s.t.Fatalf("publish %s: %v\n%s", payload, err, s.log)
-	}
-}
-
-// handled waits for n runs and as many settlements, and returns the runs.
-func (s *service) handled(n int) []string {
-	s.t.Helper()
-	runs := s.ran(n)
-	for range n {
-		s.settlement()
-	}
-	return runs
-}
-
-// ran waits for n runs.
-func (s *service) ran(n int) []string {
-	s.t.Helper()
-	var runs []string
-	for len(runs) < n {
-		select {
-		case r := <-s.runs:
-			runs = append(runs, r)
-		case err := <-s.done:
-			s.t.Fatalf("the host ended with %v after %q\n%s", err, runs, s.log)
-		case <-time.After(testLimit / 3):
-			s.t.Fatalf("%d of %d runs: %q\n%s", len(runs), n, runs, s.log)
-		}
-	}
-	return runs
-}
-
-// settlement waits for one.
-func (s *service) settlement() host.Settled {
-	s.t.Helper()
-	select {
-	case d := <-s.settled:
-		return d
-	case <-time.After(testLimit / 3):
-		s.t.Fatalf("nothing was settled\n%s", s.log)
-		return host.Settled{}
+		s.t.Fatalf("publish %s: %v\n%s", payload, err, s.Log)
 	}
 }
 
 // stop stops the host and returns what the file holds then.
 func (s *service) stop() []string {
 	s.t.Helper()
-	s.cancel()
-	return s.ended()
+	s.Stop()
+	return contents(s.t, s.path)
 }
 
 // ended waits for the end without an error and returns what the file holds.
 func (s *service) ended() []string {
 	s.t.Helper()
-	if err := s.wait(); err != nil {
-		s.t.Errorf("the host ended with %v\n%s", err, s.log)
-	}
-	if n := len(s.runs); n > 0 {
-		s.t.Errorf("%d runs too many, the next one of %s", n, <-s.runs)
-	}
+	s.Ended()
+	s.NoMoreRuns()
 	return contents(s.t, s.path)
-}
-
-// wait waits for the end of the host.
-func (s *service) wait() error {
-	defer s.cancel()
-	return <-s.done
-}
-
-// refused runs a host whose start is refused with one finding of a
-// subscription, whose text has all of texts.
-func (s *service) refused(subscription, option string, texts ...string) {
-	s.t.Helper()
-	s.launch()
-	err := s.wait()
-	e, ok := errors.AsType[*host.StartError](err)
-	if !ok {
-		s.t.Fatalf("ended with %v", err)
-	}
-	if len(e.Findings) != 1 {
-		s.t.Fatalf("findings %v", e.Findings)
-	}
-	f := e.Findings[0]
-	if f.Subscription != subscription || f.Option != option || f.Fix == "" {
-		s.t.Errorf("finding %+v", f)
-	}
-	for _, text := range texts {
-		if !strings.Contains(f.String(), text) {
-			s.t.Errorf("%q does not name %s", f, text)
-		}
-	}
-}
-
-// logged counts the log lines of a code.
-func (s *service) logged(code string) int {
-	n := 0
-	for line := range strings.Lines(s.log.String()) {
-		if strings.Contains(line, "code="+code+" ") || strings.HasSuffix(line, "code="+code+"\n") {
-			n++
-		}
-	}
-	return n
-}
-
-// silent checks that nothing was logged as a warning or an error but findings of
-// the start.
-func (s *service) silent() {
-	s.t.Helper()
-	for line := range strings.Lines(s.log.String()) {
-		if strings.Contains(line, "level=WARN") && !strings.Contains(line, "code=L-CHECK") || strings.Contains(line, "level=ERROR") {
-			s.t.Errorf("logged %s", line)
-		}
-	}
 }
 
 // contents reads a file by a reader of its own: each record as "key payload
@@ -273,11 +129,7 @@ func shownRecord(t *testing.T, r *format.Record) string {
 	if err != nil {
 		t.Error(err)
 	}
-	text := string(r.Key) + " " + string(payload)
-	for _, h := range headers {
-		text += " " + h.Name + "=" + string(h.Value)
-	}
-	return text
+	return servicetest.Text(string(r.Key), payload, headers)
 }
 
 // copied is how a copy with a count looks in contents.

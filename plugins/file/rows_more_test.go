@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 	memsettings "github.com/longshore-go/longshore/internal/memory/settings"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -21,13 +22,13 @@ import (
 func TestS_FIL_14(t *testing.T) {
 	s := newService(t, settings.Settings{MaxBytes: 1024})
 	s.publishes("k")
-	s.handle(s.read("k", settings.Subscription{}), always(host.Retry(nil)), host.MaxAttempts(2))
-	s.start()
+	s.Handle(s.read("k", settings.Subscription{}), servicetest.Always(host.Retry(nil)), host.MaxAttempts(2))
+	s.Start()
 	payload := strings.Repeat("x", 600)
 	s.put("k", payload)
-	expect(t, "runs", s.handled(1), "k 1 "+payload)
-	if s.logged("L-LOST") != 1 || !strings.Contains(s.log.String(), "max_bytes") {
-		t.Errorf("log: %s", s.log)
+	servicetest.Expect(t, "runs", s.Handled(1), "k 1 "+payload)
+	if s.Log.Coded("L-LOST") != 1 || !strings.Contains(s.Log.String(), "max_bytes") {
+		t.Errorf("log: %s", s.Log)
 	}
 	for _, later := range []string{payload, "x"} { // also what would fit
 		_, err := s.publishers["k"].Publish(t.Context(), core.Message{Payload: []byte(later)})
@@ -35,16 +36,16 @@ func TestS_FIL_14(t *testing.T) {
 			t.Errorf("published later with %v", err)
 		}
 	}
-	expect(t, "file", s.stop(), "k "+payload)
+	servicetest.Expect(t, "file", s.stop(), "k "+payload)
 }
 
 func TestS_FIL_15(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	other := s.host.Endpoint("other", host.Plugin{Name: "file", Path: pluginPath(t)}, settings.Settings{Path: s.path})
+	other := s.Endpoint("other", host.Plugin{Name: "file", Path: pluginPath(t)}, settings.Settings{Path: s.path})
 	s.publishes("k")
-	host.To[[]byte](s.host, other.To("k"))
-	s.launch()
-	err := s.wait()
+	host.To[[]byte](s.Host, other.To("k"))
+	s.Launch()
+	err := s.Wait()
 	if err == nil {
 		t.Fatal("it was not refused")
 	}
@@ -62,9 +63,9 @@ func TestS_FIL_16(t *testing.T) {
 			if publishes {
 				s.publishes("k")
 			}
-			s.handle(s.read("k", settings.Subscription{}), always(nil))
-			s.launch()
-			err := s.wait()
+			s.Handle(s.read("k", settings.Subscription{}), servicetest.Always(nil))
+			s.Launch()
+			err := s.Wait()
 			if err == nil || !strings.Contains(err.Error(), s.path) || !strings.Contains(err.Error(), "endpoint in") || !strings.Contains(err.Error(), "existing_only") {
 				t.Errorf("ended with %v", err)
 			}
@@ -79,9 +80,9 @@ func TestS_FIL_17(t *testing.T) {
 	for _, interval := range []int{1000, 0} {
 		path := newPath(t)
 		s := newService(t, settings.Settings{Path: path})
-		s.host.Endpoint("wrong", host.Plugin{Name: "file", Path: pluginPath(t)}, map[string]any{"path": path, "beacon_interval": interval})
-		s.launch()
-		err := s.wait()
+		s.Endpoint("wrong", host.Plugin{Name: "file", Path: pluginPath(t)}, map[string]any{"path": path, "beacon_interval": interval})
+		s.Launch()
+		err := s.Wait()
 		e, ok := errors.AsType[*host.StartError](err)
 		if !ok || len(e.Findings) != 1 {
 			t.Fatalf("ended with %v", err)
@@ -96,15 +97,15 @@ func TestS_FIL_18(t *testing.T) {
 	for name, key := range map[string]string{"invalid": "a b", "a slash": "a/b", "too long": strings.Repeat("k", 250)} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, settings.Settings{})
-			s.handle(s.read(key, settings.Subscription{}), always(nil))
-			s.refused(key, "name", key)
+			s.Handle(s.read(key, settings.Subscription{}), servicetest.Always(nil))
+			s.Refused(key, "name", key)
 		})
 	}
 	t.Run("empty", func(t *testing.T) {
 		s := newService(t, settings.Settings{})
-		s.handle(s.read("", settings.Subscription{}), always(nil))
-		s.launch()
-		e, ok := errors.AsType[*host.StartError](s.wait())
+		s.Handle(s.read("", settings.Subscription{}), servicetest.Always(nil))
+		s.Launch()
+		e, ok := errors.AsType[*host.StartError](s.Wait())
 		if !ok || len(e.Findings) != 1 {
 			t.Errorf("ended with %v", e)
 		}
@@ -125,10 +126,10 @@ func TestS_FIL_19(t *testing.T) {
 			}
 			if o.Replay {
 				ds, _ := b.toEnd(s)
-				expect(t, "deliveries", texts(ds), "k 1 stream-sequence=1", "k 2 stream-sequence=2")
+				servicetest.Expect(t, "deliveries", servicetest.Texts(ds), "k 1 stream-sequence=1", "k 2 stream-sequence=2")
 				return
 			}
-			_, err = s.Receive(b.ctx, plenty)
+			_, err = s.Receive(b.ctx, servicetest.Plenty)
 			if again, ok := errors.AsType[*core.Fault](err); !ok || again.Message != f.Message {
 				t.Errorf("received with %v", err)
 			}
@@ -141,27 +142,27 @@ func TestS_FIL_20(t *testing.T) {
 	for _, mark := range []bool{false, true} {
 		s := newService(t, settings.Settings{EndWithEOS: mark})
 		s.publishes("k")
-		s.handle(s.read("k", settings.Subscription{}), always(host.RetryAfter(300*time.Millisecond, nil)))
-		s.start()
+		s.Handle(s.read("k", settings.Subscription{}), servicetest.Always(host.RetryAfter(300*time.Millisecond, nil)))
+		s.Start()
 		s.put("k", "x")
-		s.ran(1)
+		s.Ran(1)
 		want := []string{"k x", copied("k", "x", 1, 1)}
 		if mark {
 			want = append(want, "END")
 		}
-		expect(t, "file", s.stop(), want...)
+		servicetest.Expect(t, "file", s.stop(), want...)
 	}
 }
 
 func TestS_FIL_21(t *testing.T) {
 	s := live(t, host.Leave())
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	expect(t, "runs", s.ran(1), "k 1 x")
-	expect(t, "file", s.stop(), "k x")
-	s.silent()
-	if s.logged("L-UNS") > 0 {
-		t.Errorf("log: %s", s.log)
+	servicetest.Expect(t, "runs", s.Ran(1), "k 1 x")
+	servicetest.Expect(t, "file", s.stop(), "k x")
+	s.Log.Silent(t)
+	if s.Log.Coded("L-UNS") > 0 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -171,25 +172,25 @@ func TestS_FIL_22(t *testing.T) {
 	path := written(t, five...)
 	for range 2 { // at every start
 		s := newService(t, settings.Settings{Path: path})
-		s.handle(s.read("k", settings.Subscription{Start: settings.Sequence(4)}), always(nil))
-		s.start()
-		expect(t, "runs", s.handled(2), "k 1 4", "k 1 5")
-		expect(t, "file", s.stop(), five...)
+		s.Handle(s.read("k", settings.Subscription{Start: settings.Sequence(4)}), servicetest.Always(nil))
+		s.Start()
+		servicetest.Expect(t, "runs", s.Handled(2), "k 1 4", "k 1 5")
+		servicetest.Expect(t, "file", s.stop(), five...)
 	}
 	s := newService(t, settings.Settings{Path: path})
 	s.publishes("k")
-	s.handle(s.read("k", settings.Subscription{Start: settings.Sequence(6)}), always(nil))
-	s.start()
+	s.Handle(s.read("k", settings.Subscription{Start: settings.Sequence(6)}), servicetest.Always(nil))
+	s.Start()
 	s.put("k", "6")
-	expect(t, "runs", s.handled(1), "k 1 6")
+	servicetest.Expect(t, "runs", s.Handled(1), "k 1 6")
 	s.stop()
 }
 
 func TestS_FIL_23(t *testing.T) {
 	s := newService(t, settings.Settings{Path: written(t, five...)})
-	s.handle(s.read("k", settings.Subscription{Start: settings.Sequence(9)}), always(nil))
-	s.launch()
-	err := s.wait()
+	s.Handle(s.read("k", settings.Subscription{Start: settings.Sequence(9)}), servicetest.Always(nil))
+	s.Launch()
+	err := s.Wait()
 	if err == nil || !strings.Contains(err.Error(), "subscription k") || !strings.Contains(err.Error(), "sequence 9") {
 		t.Errorf("ended with %v", err)
 	}
@@ -199,7 +200,7 @@ func TestS_FIL_24(t *testing.T) {
 	s := withRules(t, nil, func(s *service) []host.Rule {
 		return []host.Rule{host.MaxAttempts(2), host.DeadLetterTo(s.in.To("k"))}
 	})
-	s.refused("k", "DeadLetterTo", "k")
+	s.Refused("k", "DeadLetterTo", "k")
 }
 
 // The replay has caught up long before its copy is written, and the host ends
@@ -207,18 +208,18 @@ func TestS_FIL_24(t *testing.T) {
 func TestS_FIL_25(t *testing.T) {
 	const d = 300 * time.Millisecond
 	s := replay(t, host.RetryAfter(d, nil), []string{"k x"})
-	s.launch()
-	expect(t, "runs", s.ran(1), "k 1 x")
+	s.Launch()
+	servicetest.Expect(t, "runs", s.Ran(1), "k 1 x")
 	want := []string{"k x", copied("k", "x", 1, 1)}
-	expect(t, "file", s.ended(), want...)
-	if took := time.Since(s.began); took < d {
+	servicetest.Expect(t, "file", s.ended(), want...)
+	if took := time.Since(s.Began); took < d {
 		t.Errorf("the host ended after %v", took)
 	}
 	next := newService(t, settings.Settings{Path: s.path})
-	next.handle(next.read("k", settings.Subscription{Replay: true}), always(nil))
-	next.launch()
-	expect(t, "runs", next.ran(2), "k 1 x", "k 2 x")
-	expect(t, "file", next.ended(), want...)
+	next.Handle(next.read("k", settings.Subscription{Replay: true}), servicetest.Always(nil))
+	next.Launch()
+	servicetest.Expect(t, "runs", next.Ran(2), "k 1 x", "k 2 x")
+	servicetest.Expect(t, "file", next.ended(), want...)
 }
 
 // Bytes that no text header carries travel encoded to a destination that has
@@ -226,13 +227,13 @@ func TestS_FIL_25(t *testing.T) {
 func TestS_FIL_26(t *testing.T) {
 	b := memtest.Start(t)
 	s := newService(t, settings.Settings{})
-	other := s.host.Endpoint("other", host.Plugin{Name: "memory", Path: b.Path},
+	other := s.Endpoint("other", host.Plugin{Name: "memory", Path: b.Path},
 		b.Settings.WithDestination("q", memsettings.Destination{Headers: "native-text"}))
 	s.publishes("k")
-	s.handle(s.read("k", settings.Subscription{}), always(host.Retry(nil)), host.MaxAttempts(1), host.DeadLetterTo(other.To("q")))
-	s.start()
+	s.Handle(s.read("k", settings.Subscription{}), servicetest.Always(host.Retry(nil)), host.MaxAttempts(1), host.DeadLetterTo(other.To("q")))
+	s.Start()
 	s.put("k", "x", "x-bin", "\x00\xff")
-	s.handled(1)
+	s.Handled(1)
 	s.stop()
 	got := b.Published("q")
 	if len(got) != 1 {
@@ -241,8 +242,8 @@ func TestS_FIL_26(t *testing.T) {
 	if v, _ := got[0].Headers.Get("x-longshore-headers"); string(v) != "AAAABXgtYmluAAAAAgD/" {
 		t.Errorf("headers %v", got[0].Headers)
 	}
-	if s.logged("L-CAP-DL") != 1 {
-		t.Errorf("log: %s", s.log)
+	if s.Log.Coded("L-CAP-DL") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -250,21 +251,21 @@ func TestS_FIL_27(t *testing.T) {
 	s := withRules(t, errHandler, func(s *service) []host.Rule {
 		return []host.Rule{host.MaxAttempts(1), host.DeadLetterTo(s.in.To("q"))}
 	})
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	s.handled(1)
-	expect(t, "file", s.stop(), "k x", copied("q", "x", 1, 1))
-	if s.logged("L-ERR") != 1 || s.logged("L-CAP-DL") != 1 {
-		t.Errorf("log: %s", s.log)
+	s.Handled(1)
+	servicetest.Expect(t, "file", s.stop(), "k x", copied("q", "x", 1, 1))
+	if s.Log.Coded("L-ERR") != 1 || s.Log.Coded("L-CAP-DL") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
 func TestS_FIL_28(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.read("a", settings.Subscription{}), always(nil), host.MaxAttempts(2), host.DeadLetterTo(s.in.To("b")))
-	s.handle(s.read("b", settings.Subscription{}), always(nil), host.MaxAttempts(2), host.DeadLetterTo(s.in.To("a")))
-	s.launch()
-	e, ok := errors.AsType[*host.StartError](s.wait())
+	s.Handle(s.read("a", settings.Subscription{}), servicetest.Always(nil), host.MaxAttempts(2), host.DeadLetterTo(s.in.To("b")))
+	s.Handle(s.read("b", settings.Subscription{}), servicetest.Always(nil), host.MaxAttempts(2), host.DeadLetterTo(s.in.To("a")))
+	s.Launch()
+	e, ok := errors.AsType[*host.StartError](s.Wait())
 	if !ok {
 		t.Fatal("it was not refused")
 	}
@@ -277,14 +278,14 @@ func TestS_FIL_28(t *testing.T) {
 func TestS_FIL_29(t *testing.T) {
 	s := newService(t, settings.Settings{})
 	s.publishes("a")
-	s.handle(s.read("a", settings.Subscription{}), always(host.Retry(nil)), host.MaxAttempts(2), host.DeadLetterTo(s.in.To("q")))
-	s.handle(s.read("q", settings.Subscription{}), always(nil))
-	s.start()
+	s.Handle(s.read("a", settings.Subscription{}), servicetest.Always(host.Retry(nil)), host.MaxAttempts(2), host.DeadLetterTo(s.in.To("q")))
+	s.Handle(s.read("q", settings.Subscription{}), servicetest.Always(nil))
+	s.Start()
 	s.put("a", "x")
-	expect(t, "runs", s.handled(3), "a 1 x", "a 2 x", "q 3 x")
-	expect(t, "file", s.stop(), "a x", copied("a", "x", 1, 1), copied("q", "x", 2, 2))
-	if s.logged("L-CAP-DL") != 1 {
-		t.Errorf("log: %s", s.log)
+	servicetest.Expect(t, "runs", s.Handled(3), "a 1 x", "a 2 x", "q 3 x")
+	servicetest.Expect(t, "file", s.stop(), "a x", copied("a", "x", 1, 1), copied("q", "x", 2, 2))
+	if s.Log.Coded("L-CAP-DL") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -292,18 +293,18 @@ func TestS_FIL_29(t *testing.T) {
 func TestS_FIL_30(t *testing.T) {
 	const d = 300 * time.Millisecond
 	s := live(t, host.RetryAfter(d, nil), host.MaxAttempts(2))
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	expect(t, "runs", s.ran(2), "k 1 x", "k 2 x")
+	servicetest.Expect(t, "runs", s.Ran(2), "k 1 x", "k 2 x")
 	began := time.Now()
 	for range 2 {
-		s.settlement()
+		s.Settlement()
 	}
 	if took := time.Since(began); took >= d {
 		t.Errorf("the last attempt ended after %v", took)
 	}
-	expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1))
-	if s.logged("L-CAP-RJ") != 1 {
-		t.Errorf("log: %s", s.log)
+	servicetest.Expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1))
+	if s.Log.Coded("L-CAP-RJ") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }

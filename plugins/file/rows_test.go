@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 )
@@ -24,7 +23,7 @@ func live(t *testing.T, says error, rules ...host.Rule) *service {
 	t.Helper()
 	s := newService(t, settings.Settings{})
 	s.publishes("k")
-	s.handle(s.read("k", settings.Subscription{}), always(says), rules...)
+	s.Handle(s.read("k", settings.Subscription{}), servicetest.Always(says), rules...)
 	return s
 }
 
@@ -33,33 +32,25 @@ func withRules(t *testing.T, says error, rules func(s *service) []host.Rule) *se
 	t.Helper()
 	s := newService(t, settings.Settings{})
 	s.publishes("k")
-	s.handle(s.read("k", settings.Subscription{}), always(says), rules(s)...)
+	s.Handle(s.read("k", settings.Subscription{}), servicetest.Always(says), rules(s)...)
 	return s
-}
-
-// expect compares runs and contents.
-func expect(t *testing.T, what string, got []string, want ...string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s", what, diff)
-	}
 }
 
 func TestS_FIL_01(t *testing.T) {
 	for name, says := range map[string]error{"ack": nil, "drop": host.Drop(errHandler)} {
 		t.Run(name, func(t *testing.T) {
 			s := live(t, says)
-			s.start()
+			s.Start()
 			for range 20 {
 				s.put("k", "x")
 			}
-			s.handled(20)
+			s.Handled(20)
 			if got := s.stop(); len(got) != 20 {
 				t.Errorf("the file holds %q", got)
 			}
 			// The first is warned of, and the rest summed up.
-			if n := s.logged("L-UNS"); n < 1 || n > 2+int(time.Since(s.began)/time.Second) {
-				t.Errorf("%d lines of L-UNS\n%s", n, s.log)
+			if n := s.Log.Coded("L-UNS"); n < 1 || n > 2+int(time.Since(s.Began)/time.Second) {
+				t.Errorf("%d lines of L-UNS\n%s", n, s.Log)
 			}
 		})
 	}
@@ -67,12 +58,12 @@ func TestS_FIL_01(t *testing.T) {
 
 func TestS_FIL_02(t *testing.T) {
 	s := live(t, host.Retry(nil))
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	expect(t, "runs", s.handled(1), "k 1 x")
-	expect(t, "file", s.stop(), "k x")
-	if s.logged("L-UNS") != 1 {
-		t.Errorf("log: %s", s.log)
+	servicetest.Expect(t, "runs", s.Handled(1), "k 1 x")
+	servicetest.Expect(t, "file", s.stop(), "k x")
+	if s.Log.Coded("L-UNS") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -80,45 +71,45 @@ func TestS_FIL_03(t *testing.T) {
 	const d = 300 * time.Millisecond
 	s := newService(t, settings.Settings{})
 	s.publishes("k")
-	s.handle(s.read("k", settings.Subscription{}), func(m *host.Message[[]byte]) error {
+	s.Handle(s.read("k", settings.Subscription{}), func(m *host.Message[[]byte]) error {
 		if m.Attempt() == 1 {
 			return host.RetryAfter(d, nil)
 		}
 		return nil
 	})
-	s.start()
+	s.Start()
 	s.put("k", `{"id":7}`)
 	began := time.Now()
-	expect(t, "runs", s.handled(2), `k 1 {"id":7}`, `k 2 {"id":7}`)
+	servicetest.Expect(t, "runs", s.Handled(2), `k 1 {"id":7}`, `k 2 {"id":7}`)
 	if took := time.Since(began); took < d {
 		t.Errorf("the copy came after %v", took)
 	}
-	expect(t, "file", s.stop(), `k {"id":7}`, copied("k", `{"id":7}`, 1, 1))
+	servicetest.Expect(t, "file", s.stop(), `k {"id":7}`, copied("k", `{"id":7}`, 1, 1))
 }
 
 func TestS_FIL_04(t *testing.T) {
 	s := newService(t, settings.Settings{})
 	s.publishes("k")
-	s.handle(s.read("k", settings.Subscription{}), func(m *host.Message[[]byte]) error {
+	s.Handle(s.read("k", settings.Subscription{}), func(m *host.Message[[]byte]) error {
 		if m.Attempt() == 1 {
 			return host.Retry(nil)
 		}
 		return nil
 	}, host.MaxAttempts(2))
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	expect(t, "runs", s.handled(2), "k 1 x", "k 2 x")
-	expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1))
+	servicetest.Expect(t, "runs", s.Handled(2), "k 1 x", "k 2 x")
+	servicetest.Expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1))
 }
 
 func TestS_FIL_05(t *testing.T) {
 	s := live(t, host.Retry(nil), host.MaxAttempts(2))
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	expect(t, "runs", s.handled(2), "k 1 x", "k 2 x")
-	expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1))
-	if s.logged("L-CAP-RJ") != 1 || s.logged("L-UNS") != 0 {
-		t.Errorf("log: %s", s.log)
+	servicetest.Expect(t, "runs", s.Handled(2), "k 1 x", "k 2 x")
+	servicetest.Expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1))
+	if s.Log.Coded("L-CAP-RJ") != 1 || s.Log.Coded("L-UNS") != 0 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -126,12 +117,12 @@ func TestS_FIL_06(t *testing.T) {
 	s := withRules(t, host.Retry(nil), func(s *service) []host.Rule {
 		return []host.Rule{host.MaxAttempts(3), host.DeadLetterTo(s.in.To("q"))}
 	})
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	expect(t, "runs", s.handled(3), "k 1 x", "k 2 x", "k 3 x")
-	expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1), copied("k", "x", 2, 2), copied("q", "x", 3, 3))
-	if s.logged("L-CAP-DL") != 1 {
-		t.Errorf("log: %s", s.log)
+	servicetest.Expect(t, "runs", s.Handled(3), "k 1 x", "k 2 x", "k 3 x")
+	servicetest.Expect(t, "file", s.stop(), "k x", copied("k", "x", 1, 1), copied("k", "x", 2, 2), copied("q", "x", 3, 3))
+	if s.Log.Coded("L-CAP-DL") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -139,13 +130,13 @@ func TestS_FIL_07(t *testing.T) {
 	s := withRules(t, host.Retry(nil), func(s *service) []host.Rule {
 		return []host.Rule{host.DeadLetterTo(s.in.To("q"))}
 	})
-	s.start()
+	s.Start()
 	s.put("k", "x")
 	s.put("k", "y")
-	s.handled(2)
-	expect(t, "file", sorted(s.stop()), "k x", "k y", copied("q", "x", 1, 1), copied("q", "y", 2, 1))
-	if s.logged("L-CAP-DL") != 0 {
-		t.Errorf("log: %s", s.log)
+	s.Handled(2)
+	servicetest.Expect(t, "file", sorted(s.stop()), "k x", "k y", copied("q", "x", 1, 1), copied("q", "y", 2, 1))
+	if s.Log.Coded("L-CAP-DL") != 0 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -153,12 +144,12 @@ func TestS_FIL_08(t *testing.T) {
 	for name, key := range map[string]string{"blank": " ", "250 characters": strings.Repeat("q", 250), "a slash": "a/b"} {
 		t.Run(name, func(t *testing.T) {
 			s := withRules(t, nil, func(s *service) []host.Rule { return []host.Rule{host.DeadLetterTo(s.in.To(key))} })
-			s.refused("k", "DeadLetterTo", key)
+			s.Refused("k", "DeadLetterTo", key)
 		})
 	}
 	t.Run("empty", func(t *testing.T) {
 		s := withRules(t, nil, func(s *service) []host.Rule { return []host.Rule{host.DeadLetterTo(s.in.To(""))} })
-		s.refused("k", "DeadLetterTo")
+		s.Refused("k", "DeadLetterTo")
 	})
 }
 
@@ -166,69 +157,69 @@ func TestS_FIL_09(t *testing.T) {
 	s := withRules(t, host.Retry(nil), func(s *service) []host.Rule {
 		return []host.Rule{host.MaxAttempts(2), host.RetryTo(s.in.To("t"))}
 	})
-	s.start()
+	s.Start()
 	s.put("k", "x")
-	expect(t, "runs", s.handled(1), "k 1 x")
-	expect(t, "file", s.stop(), "k x", copied("t", "x", 1, 1))
+	servicetest.Expect(t, "runs", s.Handled(1), "k 1 x")
+	servicetest.Expect(t, "file", s.stop(), "k x", copied("t", "x", 1, 1))
 }
 
 // replay is a service that replays a key of a file with records.
 func replay(t *testing.T, says error, records []string, rules ...host.Rule) *service {
 	t.Helper()
 	s := newService(t, settings.Settings{Path: written(t, records...)})
-	s.handle(s.read("k", settings.Subscription{Replay: true}), always(says), rules...)
+	s.Handle(s.read("k", settings.Subscription{Replay: true}), servicetest.Always(says), rules...)
 	return s
 }
 
 // The end of a replay ends the host, once its copies are written.
 func TestS_FIL_10(t *testing.T) {
 	s := replay(t, host.Retry(nil), []string{"k x", "other y", "k z"}, host.MaxAttempts(2))
-	s.launch()
-	s.ran(2)
-	expect(t, "file", sorted(s.ended()), "k x", copied("k", "x", 1, 1), "k z", copied("k", "z", 2, 1), "other y")
+	s.Launch()
+	s.Ran(2)
+	servicetest.Expect(t, "file", sorted(s.ended()), "k x", copied("k", "x", 1, 1), "k z", copied("k", "z", 2, 1), "other y")
 }
 
 func TestS_FIL_11(t *testing.T) {
 	s := replay(t, nil, []string{"k 1", "other 2", "k 3"})
-	s.launch()
-	expect(t, "runs", s.handled(2), "k 1 1", "k 1 3")
-	expect(t, "file", s.ended(), "k 1", "other 2", "k 3")
+	s.Launch()
+	servicetest.Expect(t, "runs", s.Handled(2), "k 1 1", "k 1 3")
+	servicetest.Expect(t, "file", s.ended(), "k 1", "other 2", "k 3")
 	// A host that stays up goes on; a seek is tried where it can be, see
 	// TestSeekOfReplay.
 	s = newService(t, settings.Settings{Path: s.path}, host.StayUp())
-	s.handle(s.read("k", settings.Subscription{Replay: true}), always(nil))
-	s.start()
-	s.handled(2)
+	s.Handle(s.read("k", settings.Subscription{Replay: true}), servicetest.Always(nil))
+	s.Start()
+	s.Handled(2)
 	s.stop()
 }
 
 func TestS_FIL_12(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.read("k", settings.Subscription{}), always(nil))
-	s.start()
+	s.Handle(s.read("k", settings.Subscription{}), servicetest.Always(nil))
+	s.Start()
 	w := open(t, settings.Settings{Path: s.path, EndWithEOS: true}, writes("k"))
 	w.put("k", "1", "2")
 	w.end()
-	expect(t, "runs", s.handled(2), "k 1 1", "k 1 2")
-	expect(t, "file", s.ended(), "k 1", "k 2", "END")
+	servicetest.Expect(t, "runs", s.Handled(2), "k 1 1", "k 1 2")
+	servicetest.Expect(t, "file", s.ended(), "k 1", "k 2", "END")
 }
 
 func TestS_FIL_13(t *testing.T) {
 	path := newPath(t)
 	w := open(t, settings.Settings{Path: path}, writes("k"))
 	w.put("k", "first")
-	old := message("k", "x", "Stream-Sequence", "77", "a", "b")
+	old := servicetest.Message("k", "x", "Stream-Sequence", "77", "a", "b")
 	old.Purpose = pluginapi.PurposeRetry // a copy keeps what it has
 	w.publish(old)
 	w.end()
 	s := newService(t, settings.Settings{Path: path})
-	s.handle(s.read("k", settings.Subscription{Start: settings.Sequence(2)}), func(m *host.Message[[]byte]) error {
+	s.Handle(s.read("k", settings.Subscription{Start: settings.Sequence(2)}), func(m *host.Message[[]byte]) error {
 		if v, _ := m.Headers().Get("stream-sequence"); string(v) != fmt.Sprint(1+m.Attempt()) {
 			t.Errorf("attempt %d has the sequence %s", m.Attempt(), v)
 		}
 		return host.Retry(nil)
 	}, host.MaxAttempts(2))
-	s.start()
-	expect(t, "runs", s.handled(2), "k 1 x", "k 2 x")
-	expect(t, "file", s.stop(), "k first", "k x Stream-Sequence=77 a=b", "k x stream-sequence=2 a=b x-ruststream-retry-count=1")
+	s.Start()
+	servicetest.Expect(t, "runs", s.Handled(2), "k 1 x", "k 2 x")
+	servicetest.Expect(t, "file", s.stop(), "k first", "k x Stream-Sequence=77 a=b", "k x stream-sequence=2 a=b x-ruststream-retry-count=1")
 }

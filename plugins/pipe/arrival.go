@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // arrival is a line on its way to its subscriptions.
@@ -23,12 +24,12 @@ type arrival struct {
 // parse makes a delivery of a line, or a report.
 func (i *intake) parse(raw rawLine) arrival {
 	if raw.tooBig > 0 {
-		return i.report(raw, refusal(core.FaultTooLarge, "line of %d bytes skipped: the limit is %d", raw.tooBig, i.lines.limit))
+		return i.report(raw, fault.Refusal(core.FaultTooLarge, "line of %d bytes skipped: the limit is %d", raw.tooBig, i.lines.limit))
 	}
 	position := strconv.AppendUint(nil, raw.number, 10)
 	if i.settings.PlainInput {
 		if len(raw.text) > MaxMessage {
-			return i.report(raw, refusal(core.FaultTooLarge, "line of %d bytes skipped: the limit is %d", len(raw.text), MaxMessage))
+			return i.report(raw, fault.Refusal(core.FaultTooLarge, "line of %d bytes skipped: the limit is %d", len(raw.text), MaxMessage))
 		}
 		return arrival{
 			delivery: pluginapi.Delivery{Message: core.Message{Payload: raw.text}, Position: position},
@@ -37,7 +38,7 @@ func (i *intake) parse(raw rawLine) arrival {
 	}
 	l, err := parseLine(raw.text)
 	if err != nil {
-		return i.report(raw, refusal(core.FaultInvalid, "line skipped: %v", err))
+		return i.report(raw, fault.Refusal(core.FaultInvalid, "line skipped: %v", err))
 	}
 	number, read := i.number(&l)
 	if !read {
@@ -45,14 +46,14 @@ func (i *intake) parse(raw rawLine) arrival {
 	}
 	headers, payload, err := i.decoder.Numbered(l.payload, number)
 	if err != nil {
-		return i.report(raw, refusal(core.FaultTooLarge, "line skipped: %v", err))
+		return i.report(raw, fault.Refusal(core.FaultTooLarge, "line skipped: %v", err))
 	}
 	m := core.Message{Name: broadcast, Headers: headers, Payload: payload}
 	if l.key != nil {
 		m.Name = string(l.key)
 	}
 	if n := m.Size(); n > MaxMessage {
-		return i.report(raw, refusal(core.FaultTooLarge, "line skipped: payload and headers of %d bytes, the limit is %d", n, MaxMessage))
+		return i.report(raw, fault.Refusal(core.FaultTooLarge, "line skipped: payload and headers of %d bytes, the limit is %d", n, MaxMessage))
 	}
 	return arrival{
 		key:      string(l.key),

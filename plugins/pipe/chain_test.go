@@ -23,13 +23,14 @@ import (
 
 	"github.com/longshore-go/longshore/internal/memory"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/servicetest"
 )
 
 // stage is `longshore run` on a service file.
 type stage struct {
 	*exec.Cmd
 	t   *testing.T
-	log *lockedBuilder
+	log *servicetest.Log
 }
 
 // newStage builds the programs, all into one folder, and returns the command.
@@ -42,9 +43,9 @@ func newStage(t *testing.T, file string, args ...string) *stage {
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), servicetest.Limit)
 	t.Cleanup(cancel)
-	s := &stage{t: t, log: &lockedBuilder{}}
+	s := &stage{t: t, log: &servicetest.Log{}}
 	s.Cmd = exec.CommandContext(ctx, memtest.Binary(t, module+"/cmd/longshore"), append([]string{"run", path}, args...)...)
 	s.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR=")
 	s.Stderr = s.log
@@ -330,7 +331,7 @@ subscriptions:
 		}
 		b.Publish("back", memory.Text(strconv.Itoa(i)))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Limit)
 	defer cancel()
 	if err := b.WaitPublished(ctx, "orders", lines); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/internal/streamkey"
 )
 
@@ -60,11 +61,11 @@ func (c *conn) refuses(m *pluginapi.Outgoing) *core.Fault {
 	case !streamkey.Valid(m.Message.Name):
 		return keyFault("publish", m.Message.Name)
 	case m.DeliverAfter > 0:
-		return refusal(core.FaultUnsupported, "publish under %s: a pipe delivers nothing later", m.Message.Name)
+		return fault.Refusal(core.FaultUnsupported, "publish under %s: a pipe delivers nothing later", m.Message.Name)
 	case len(m.Message.Headers) > MaxPublishHeaders:
-		return refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", m.Message.Name, len(m.Message.Headers), MaxPublishHeaders)
+		return fault.Refusal(core.FaultTooLarge, "publish under %s: %d headers, the limit is %d", m.Message.Name, len(m.Message.Headers), MaxPublishHeaders)
 	case m.Message.Size() > MaxPublish:
-		return refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d",
+		return fault.Refusal(core.FaultTooLarge, "publish under %s: payload and headers of %d bytes, the limit is %d",
 			m.Message.Name, m.Message.Size(), MaxPublish)
 	}
 	return nil

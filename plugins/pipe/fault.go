@@ -2,16 +2,7 @@
 
 package pipe
 
-import (
-	"fmt"
-
-	"github.com/longshore-go/longshore/core"
-)
-
-// refusal is the fault of a message that cannot be printed, ever.
-func refusal(code core.FaultCode, format string, args ...any) *core.Fault {
-	return &core.Fault{Code: code, Message: fmt.Sprintf(format, args...)}
-}
+import "github.com/longshore-go/longshore/core"
 
 // nextStageGone is the fault of an endpoint whose output nobody reads any more.
 func nextStageGone() *core.Fault {
@@ -31,9 +22,4 @@ func outputFails(err error) *core.Fault {
 		Message:     err.Error(),
 		Diagnostics: []core.Diagnostic{{Fix: "make the output writable and start again"}},
 	}
-}
-
-// closedFault is the fault of a call after Close.
-func closedFault(doing string) *core.Fault {
-	return &core.Fault{Code: core.FaultClosed, Message: doing + ": the endpoint is closed"}
 }

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pipe"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
@@ -26,9 +26,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // sampleTime is the time on the lines of samples/stdio.txt.
 var sampleTime = time.Date(2026, 11, 30, 2, 26, 30, 999, time.UTC)
 
-// testLimit bounds a test on a busy machine, with the race detector on.
-const testLimit = 3 * time.Minute
-
 // bench is an endpoint on two pipes of the test's own, called directly.
 type bench struct {
 	t    *testing.T
@@ -36,7 +33,7 @@ type bench struct {
 	conn pluginapi.Conn
 	in   *os.File // what the endpoint reads is written here
 	out  *output  // what it has printed
-	log  *lockedBuilder
+	log  *servicetest.Log
 	end  func() // closes the endpoint, once
 }
 
@@ -46,24 +43,6 @@ type output struct {
 	done chan struct{}
 	mu   sync.Mutex
 	text strings.Builder
-}
-
-// lockedBuilder is a log.
-type lockedBuilder struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuilder) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuilder) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // open connects an endpoint whose output is collected.
@@ -114,9 +93,9 @@ func openOn(t *testing.T, set settings.Settings, out *os.File) *bench {
 			t.Fatal(err)
 		}
 	}
-	b := &bench{t: t, in: inW, log: &lockedBuilder{}}
+	b := &bench{t: t, in: inW, log: &servicetest.Log{}}
 	e := configure(t, set, stdio, b.log)
-	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Limit)
 	b.ctx = ctx
 	if b.conn, err = e.Connect(ctx, nil); err != nil {
 		t.Fatal(err)
@@ -190,14 +169,11 @@ func (b *bench) subscribe(key string) pluginapi.Subscription {
 	return s
 }
 
-// plenty is a window that no test uses up.
-var plenty = pluginapi.Room{Messages: 1000, Bytes: 1 << 30}
-
 // all receives until the subscription ends or has caught up, releasing each
 // delivery at once, and returns the deliveries, reports and the end.
 func (b *bench) all(s pluginapi.Subscription) (ds []pluginapi.Delivery, rs []pluginapi.Report, caughtUp bool, err error) {
 	for {
-		batch, err := s.Receive(b.ctx, plenty)
+		batch, err := s.Receive(b.ctx, servicetest.Plenty)
 		ds = append(ds, batch.Deliveries...)
 		rs = append(rs, batch.Reports...)
 		release(s, batch.Deliveries)
@@ -228,17 +204,7 @@ func (b *bench) toEnd(s pluginapi.Subscription) ([]pluginapi.Delivery, []plugina
 // publish publishes and waits for the receipts.
 func (b *bench) publish(msgs ...pluginapi.Outgoing) []pluginapi.Receipt {
 	b.t.Helper()
-	p := b.start(msgs...)
-	rs := make([]pluginapi.Receipt, len(msgs))
-	for range msgs {
-		select {
-		case r := <-p:
-			rs[r.i] = r.r
-		case <-b.ctx.Done():
-			b.t.Fatal("a receipt is missing")
-		}
-	}
-	return rs
+	return servicetest.Publish(b.ctx, b.t, b.conn, msgs...)
 }
 
 type indexed struct {
@@ -259,31 +225,4 @@ func (b *bench) printed() string {
 	b.out.mu.Lock()
 	defer b.out.mu.Unlock()
 	return b.out.text.String()
-}
-
-func message(key, payload string, headers ...string) pluginapi.Outgoing {
-	m := pluginapi.Outgoing{Purpose: pluginapi.PurposeApplication}
-	m.Message = core.Message{Name: key, Payload: []byte(payload), Headers: headersOf(headers...)}
-	return m
-}
-
-func headersOf(pairs ...string) core.Headers {
-	var hs core.Headers
-	for i := 0; i < len(pairs); i += 2 {
-		hs = append(hs, core.Header{Name: pairs[i], Value: []byte(pairs[i+1])})
-	}
-	return hs
-}
-
-// texts shows deliveries as "name payload headers".
-func texts(ds []pluginapi.Delivery) []string {
-	var out []string
-	for _, d := range ds {
-		text := d.Message.Name + " " + string(d.Message.Payload)
-		for _, h := range d.Message.Headers {
-			text += " " + h.Name + "=" + string(h.Value)
-		}
-		out = append(out, text)
-	}
-	return out
 }

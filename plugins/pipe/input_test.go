@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
@@ -39,7 +40,7 @@ func TestReadsTheSample(t *testing.T) {
 		"orders two\nlines stream-sequence=0",
 		"orders rs1:x stream-sequence=0",
 	}
-	if diff := cmp.Diff(want, texts(ds)); diff != "" {
+	if diff := cmp.Diff(want, servicetest.Texts(ds)); diff != "" {
 		t.Error(diff)
 	}
 	if len(rs) != 0 {
@@ -85,7 +86,7 @@ func TestLineForms(t *testing.T) {
 			s := b.subscribe("orders")
 			b.feed(tt.in + "\n")
 			ds, rs := b.toEnd(s)
-			if diff := cmp.Diff([]string{tt.want}, texts(ds)); diff != "" {
+			if diff := cmp.Diff([]string{tt.want}, servicetest.Texts(ds)); diff != "" {
 				t.Error(diff)
 			}
 			if len(rs) != 0 {
@@ -107,7 +108,7 @@ func TestBadLines_S_STD_09(t *testing.T) {
 	s := b.subscribe("orders")
 	b.feed("[orders] first\n" + strings.Join(bad, "\n") + "\n[other] z\n[orders] last\n")
 	ds, rs := b.toEnd(s)
-	if diff := cmp.Diff([]string{"orders first stream-sequence=0", "orders last stream-sequence=1"}, texts(ds)); diff != "" {
+	if diff := cmp.Diff([]string{"orders first stream-sequence=0", "orders last stream-sequence=1"}, servicetest.Texts(ds)); diff != "" {
 		t.Error(diff)
 	}
 	if len(rs) != len(bad) {
@@ -139,7 +140,7 @@ func TestSequences(t *testing.T) {
 		"a 7 stream-sequence=7", "a 7 again stream-sequence=7", "a 8 stream-sequence=8",
 		"a shard stream-sequence=3", "broadcast all stream-sequence=1",
 	}
-	if diff := cmp.Diff(want, texts(ds)); diff != "" {
+	if diff := cmp.Diff(want, servicetest.Texts(ds)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -155,7 +156,7 @@ func TestSubscriptionsShareTheReader_S_STD_12(t *testing.T) {
 		s := b.subscribe(key)
 		go func() {
 			ds, _, _, _ := b.all(s)
-			got[i] = texts(ds)
+			got[i] = servicetest.Texts(ds)
 			done <- i
 		}()
 	}
@@ -176,7 +177,7 @@ func TestPlainInput(t *testing.T) {
 	b.feed("[\"a\"]\n[words] x\n\n rs1:AAAAD3gtdGVuYW50OiBhY21lCnsiaWQiOjd9\r\n\xff")
 	ds, rs := b.toEnd(s)
 	want := []string{"words [\"a\"]", "words [words] x", "words ", "words  rs1:AAAAD3gtdGVuYW50OiBhY21lCnsiaWQiOjd9\r", "words \xff"}
-	if diff := cmp.Diff(want, texts(ds)); diff != "" {
+	if diff := cmp.Diff(want, servicetest.Texts(ds)); diff != "" {
 		t.Error(diff)
 	}
 	if len(rs) != 0 {
@@ -260,7 +261,7 @@ func TestEndOfInput_S_STD_10(t *testing.T) {
 	if _, err := idle.Receive(b.ctx, pluginapi.Room{}); !errors.Is(err, io.EOF) {
 		t.Errorf("the other one: %v", err)
 	}
-	if _, err := s.Receive(b.ctx, plenty); !errors.Is(err, io.EOF) {
+	if _, err := s.Receive(b.ctx, servicetest.Plenty); !errors.Is(err, io.EOF) {
 		t.Errorf("once more: %v", err)
 	}
 }
@@ -332,7 +333,7 @@ func TestSlowSubscriptionBesideAFastOne(t *testing.T) {
 	}
 	b.write(in.String())
 	for got := 0; got < 50; {
-		batch, err := fast.Receive(b.ctx, plenty)
+		batch, err := fast.Receive(b.ctx, servicetest.Plenty)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +345,7 @@ func TestSlowSubscriptionBesideAFastOne(t *testing.T) {
 	defer cancel()
 	got := 0
 	for {
-		batch, err := fast.Receive(ctx, plenty)
+		batch, err := fast.Receive(ctx, servicetest.Plenty)
 		if err != nil {
 			break
 		}
@@ -373,7 +374,7 @@ func TestReceiveIsCalledBack(t *testing.T) {
 	s := b.subscribe("k")
 	for range 50 {
 		ctx, cancel := context.WithTimeout(b.ctx, time.Millisecond)
-		batch, err := s.Receive(ctx, plenty)
+		batch, err := s.Receive(ctx, servicetest.Plenty)
 		cancel()
 		if len(batch.Deliveries) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%d deliveries, %v", len(batch.Deliveries), err)

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
 
@@ -69,7 +70,7 @@ func (i *intake) subscribe(c *conn, key string) (*subscription, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.closed {
-		return nil, closedFault("subscribe")
+		return nil, fault.Closed("subscribe")
 	}
 	s := &subscription{conn: c, intake: i, key: key, wake: make(chan struct{}, 1)}
 	i.subs = append(i.subs, s)
@@ -235,7 +236,7 @@ func (i *intake) end(err error) {
 	}
 	i.ended = true
 	if err != nil {
-		i.cause = refusal(core.FaultUnavailable, "%v (after line %d)", err, i.last)
+		i.cause = fault.Refusal(core.FaultUnavailable, "%v (after line %d)", err, i.last)
 	}
 	i.wakeAll()
 }

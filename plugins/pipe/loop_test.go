@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
@@ -29,15 +30,15 @@ func TestLoopedCopy_S_STD_05(t *testing.T) {
 	if len(ds) != 1 || !caughtUp || err != nil {
 		t.Fatalf("%d deliveries, %v, %v", len(ds), caughtUp, err)
 	}
-	copied := message("k", "x", "stream-sequence", "0", "x-ruststream-retry-count", "1", "K", "a", "k", "b")
+	copied := servicetest.Message("k", "x", "stream-sequence", "0", "x-ruststream-retry-count", "1", "K", "a", "k", "b")
 	copied.Purpose = pluginapi.PurposeRetry
 	receipt := b.start(copied)
-	batch, err := s.Receive(b.ctx, plenty)
+	batch, err := s.Receive(b.ctx, servicetest.Plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"k x stream-sequence=1 x-ruststream-retry-count=1 K=a k=b"}
-	if diff := cmp.Diff(want, texts(batch.Deliveries)); diff != "" {
+	if diff := cmp.Diff(want, servicetest.Texts(batch.Deliveries)); diff != "" {
 		t.Error(diff)
 	}
 	if !batch.CaughtUp {
@@ -50,7 +51,7 @@ func TestLoopedCopy_S_STD_05(t *testing.T) {
 	if r := <-receipt; r.r.Status != pluginapi.ReceiptConfirmed {
 		t.Errorf("receipt %+v", r.r)
 	}
-	b.publish(message("other", "y"))
+	b.publish(servicetest.Message("other", "y"))
 	if diff := cmp.Diff("[2026-11-30T02:26:30 | other | 0] y\n", b.printed()); diff != "" {
 		t.Error(diff)
 	}
@@ -60,13 +61,13 @@ func TestLoopedCopy_S_STD_05(t *testing.T) {
 func TestReceiptAtTheNextReceive(t *testing.T) {
 	b := open(t, settings.Settings{Loopback: true})
 	s := b.subscribe("k")
-	receipt := b.start(message("k", "x"))
-	if _, err := s.Receive(b.ctx, plenty); err != nil {
+	receipt := b.start(servicetest.Message("k", "x"))
+	if _, err := s.Receive(b.ctx, servicetest.Plenty); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Millisecond)
 	defer cancel()
-	_, _ = s.Receive(ctx, plenty)
+	_, _ = s.Receive(ctx, servicetest.Plenty)
 	select {
 	case <-receipt:
 	case <-b.ctx.Done():
@@ -138,7 +139,7 @@ func failsWithin(t *testing.T, window int) {
 				done()
 				continue
 			}
-			m := message("k", payload)
+			m := servicetest.Message("k", payload)
 			m.Purpose = pluginapi.PurposeRetry
 			b.conn.Publish(b.ctx, []pluginapi.Outgoing{m}, func(_ int, r pluginapi.Receipt) {
 				if r.Status != pluginapi.ReceiptConfirmed {
@@ -172,14 +173,14 @@ func pending(runs map[string]int, attempts int) bool {
 func TestCopiesBeforeLines(t *testing.T) {
 	b := open(t, settings.Settings{Loopback: true})
 	s := b.subscribe("k")
-	b.start(message("k", "copy 1"), message("k", "copy 2"))
+	b.start(servicetest.Message("k", "copy 1"), servicetest.Message("k", "copy 2"))
 	b.feed("[k] line\n")
 	ds, _, _, err := b.all(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"k copy 1 stream-sequence=0", "k copy 2 stream-sequence=1", "k line stream-sequence=2"}
-	if diff := cmp.Diff(want, texts(ds)); diff != "" {
+	if diff := cmp.Diff(want, servicetest.Texts(ds)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -189,10 +190,10 @@ func TestCopiesBeforeLines(t *testing.T) {
 func TestLoopReachesAll(t *testing.T) {
 	b := open(t, settings.Settings{Loopback: true})
 	s1, s2 := b.subscribe("k"), b.subscribe("k")
-	receipt := b.start(message("k", "x", "h", "v"))
+	receipt := b.start(servicetest.Message("k", "x", "h", "v"))
 	var got []pluginapi.Delivery
 	for i, s := range []pluginapi.Subscription{s1, s2} {
-		batch, err := s.Receive(b.ctx, plenty)
+		batch, err := s.Receive(b.ctx, servicetest.Plenty)
 		if err != nil || len(batch.Deliveries) != 1 {
 			t.Fatalf("%d deliveries, %v", len(batch.Deliveries), err)
 		}
@@ -217,12 +218,12 @@ func TestTooManyCopies(t *testing.T) {
 	receipts := make(chan pluginapi.Receipt, 5000)
 	msgs := make([]pluginapi.Outgoing, 4100)
 	for i := range msgs {
-		msgs[i] = message("k", "x")
+		msgs[i] = servicetest.Message("k", "x")
 	}
 	b.conn.Publish(b.ctx, msgs, func(_ int, r pluginapi.Receipt) { receipts <- r })
 	got := 0
 	for got < 4096 {
-		batch, err := s.Receive(b.ctx, plenty)
+		batch, err := s.Receive(b.ctx, servicetest.Plenty)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,8 +238,8 @@ func TestTooManyCopies(t *testing.T) {
 	if refused != 4 {
 		t.Errorf("%d refused", refused)
 	}
-	receipt := b.start(message("k", "x"))
-	batch, err := s.Receive(b.ctx, plenty)
+	receipt := b.start(servicetest.Message("k", "x"))
+	batch, err := s.Receive(b.ctx, servicetest.Plenty)
 	if err != nil || len(batch.Deliveries) != 1 {
 		t.Fatalf("%d deliveries, %v", len(batch.Deliveries), err)
 	}
@@ -253,13 +254,13 @@ func TestCopiesAfterTheEndArePrinted(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		b := open(t, settings.Settings{Loopback: true})
 		s := b.subscribe("k")
-		receipts := b.start(message("k", "on its way"), message("k", "newest"))
+		receipts := b.start(servicetest.Message("k", "on its way"), servicetest.Message("k", "newest"))
 		if err := s.Close(b.ctx); err != nil {
 			t.Fatal(err)
 		}
 		<-receipts
 		<-receipts
-		b.publish(message("k", "later"))
+		b.publish(servicetest.Message("k", "later"))
 		envelope := "rs1:AAAAE3N0cmVhbS1zZXF1ZW5jZTog"
 		got := b.printed()
 		if strings.Count(got, envelope) != 2 || !strings.HasSuffix(got, line(2)+"later\n") {
@@ -269,11 +270,11 @@ func TestCopiesAfterTheEndArePrinted(t *testing.T) {
 	t.Run("intake stopped", func(t *testing.T) {
 		b := open(t, settings.Settings{Loopback: true})
 		s := b.subscribe("k")
-		receipts := b.start(message("k", "handed on"))
-		if batch, err := s.Receive(b.ctx, plenty); err != nil || len(batch.Deliveries) != 1 {
+		receipts := b.start(servicetest.Message("k", "handed on"))
+		if batch, err := s.Receive(b.ctx, servicetest.Plenty); err != nil || len(batch.Deliveries) != 1 {
 			t.Fatalf("%d deliveries, %v", len(batch.Deliveries), err)
 		}
-		waiting := b.start(message("k", "on its way"))
+		waiting := b.start(servicetest.Message("k", "on its way"))
 		stopper, ok := s.(pluginapi.IntakeStopper)
 		if !ok {
 			t.Fatal("is not told that intake has stopped")
@@ -281,7 +282,7 @@ func TestCopiesAfterTheEndArePrinted(t *testing.T) {
 		stopper.StopIntake()
 		<-receipts
 		<-waiting
-		if r := b.publish(message("k", "later"))[0]; r.Status != pluginapi.ReceiptConfirmed {
+		if r := b.publish(servicetest.Message("k", "later"))[0]; r.Status != pluginapi.ReceiptConfirmed {
 			t.Errorf("receipt %+v", r)
 		}
 		got := b.printed()
@@ -296,13 +297,13 @@ func TestCopiesAfterTheEndArePrinted(t *testing.T) {
 	t.Run("a slow host", func(t *testing.T) {
 		b := open(t, settings.Settings{Loopback: true})
 		s := b.subscribe("k")
-		receipt := b.start(message("k", "back"))
+		receipt := b.start(servicetest.Message("k", "back"))
 		select {
 		case r := <-receipt:
 			t.Errorf("receipt %+v of a copy that waits", r)
 		case <-time.After(2500 * time.Millisecond):
 		}
-		batch, err := s.Receive(b.ctx, plenty)
+		batch, err := s.Receive(b.ctx, servicetest.Plenty)
 		if err != nil || len(batch.Deliveries) != 1 {
 			t.Fatalf("%d deliveries, %v", len(batch.Deliveries), err)
 		}
@@ -315,7 +316,7 @@ func TestCopiesAfterTheEndArePrinted(t *testing.T) {
 	t.Run("plain output", func(t *testing.T) {
 		b := open(t, settings.Settings{Loopback: true, PlainOutput: true})
 		s := b.subscribe("k")
-		retry := message("k", "x", "x-ruststream-retry-count", "1")
+		retry := servicetest.Message("k", "x", "x-ruststream-retry-count", "1")
 		retry.Purpose = pluginapi.PurposeRetry
 		receipts := b.start(retry, retry)
 		if err := s.Close(b.ctx); err != nil {
@@ -344,10 +345,10 @@ func TestNoLoopback_S_STD_04(t *testing.T) {
 	b := open(t, settings.Settings{})
 	s := b.subscribe("k")
 	b.feed("")
-	copied := message("k", `{"id":7}`, "stream-sequence", "1", "x-ruststream-retry-count", "1")
+	copied := servicetest.Message("k", `{"id":7}`, "stream-sequence", "1", "x-ruststream-retry-count", "1")
 	copied.Purpose = pluginapi.PurposeRetry
 	b.publish(copied)
-	if _, err := s.Receive(b.ctx, plenty); !errors.Is(err, io.EOF) {
+	if _, err := s.Receive(b.ctx, servicetest.Plenty); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}
 	want := "[2026-11-30T02:26:30 | k | 0] rs1:AAAAL3N0cmVhbS1zZXF1ZW5jZTogMQp4LXJ1c3RzdHJlYW0tcmV0cnktY291bnQ6IDEKeyJpZCI6N30=\n"

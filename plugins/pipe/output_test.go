@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
@@ -28,11 +29,11 @@ func TestWritesTheSample(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, process := range [][]pluginapi.Outgoing{
-		{message("orders", "hello 0"), message("orders", "hello 1")},
-		{message("orders", "with header", "x-tenant", "acme")},
-		{message("orders", " padded")},
-		{message("orders", "two\nlines")},
-		{message("orders", "rs1:x")},
+		{servicetest.Message("orders", "hello 0"), servicetest.Message("orders", "hello 1")},
+		{servicetest.Message("orders", "with header", "x-tenant", "acme")},
+		{servicetest.Message("orders", " padded")},
+		{servicetest.Message("orders", "two\nlines")},
+		{servicetest.Message("orders", "rs1:x")},
 	} {
 		b := open(t, settings.Settings{})
 		for _, r := range b.publish(process...) {
@@ -49,7 +50,7 @@ func TestWritesTheSample(t *testing.T) {
 
 func TestSequencesByKey(t *testing.T) {
 	b := open(t, settings.Settings{})
-	b.publish(message("a", "1"), message("b", "2"), message("a", "3"), message("a.B_c-9", "4", "k", "v", "K", "w"))
+	b.publish(servicetest.Message("a", "1"), servicetest.Message("b", "2"), servicetest.Message("a", "3"), servicetest.Message("a.B_c-9", "4", "k", "v", "K", "w"))
 	want := "[2026-11-30T02:26:30 | a | 0] 1\n[2026-11-30T02:26:30 | b | 0] 2\n[2026-11-30T02:26:30 | a | 1] 3\n" +
 		"[2026-11-30T02:26:30 | a.B_c-9 | 0] rs1:AAAACms6IHYKSzogdwo0\n"
 	if diff := cmp.Diff(want, b.printed()); diff != "" {
@@ -60,16 +61,16 @@ func TestSequencesByKey(t *testing.T) {
 // What is printed is read back as it was published.
 func TestRoundTrip(t *testing.T) {
 	msgs := []pluginapi.Outgoing{
-		message("k", "plain"),
-		message("k", "[x] | ]"),
-		message("k", "\x00\xff\xfe"),
-		message("k", " \t"),
-		message("k", "end\r"),
-		message("k", "\u00a0nbsp"),
-		message("k", "", "only", "headers"),
-		message("k", "twice", "K", "v", "k", "w", "K", "v"),
-		message("k", "odd names", "a:b", "v", "", "empty name", "e", ""),
-		message("k", "values", "bytes", "\x00\xff", "blank", " v ", "lines", "a\r\nb"),
+		servicetest.Message("k", "plain"),
+		servicetest.Message("k", "[x] | ]"),
+		servicetest.Message("k", "\x00\xff\xfe"),
+		servicetest.Message("k", " \t"),
+		servicetest.Message("k", "end\r"),
+		servicetest.Message("k", "\u00a0nbsp"),
+		servicetest.Message("k", "", "only", "headers"),
+		servicetest.Message("k", "twice", "K", "v", "k", "w", "K", "v"),
+		servicetest.Message("k", "odd names", "a:b", "v", "", "empty name", "e", ""),
+		servicetest.Message("k", "values", "bytes", "\x00\xff", "blank", " v ", "lines", "a\r\nb"),
 	}
 	b := open(t, settings.Settings{})
 	b.publish(msgs...)
@@ -94,11 +95,11 @@ func TestRoundTrip(t *testing.T) {
 // What no line can carry is refused for good, and what stands beside it is
 // printed. S-STD-11: a message without payload and headers.
 func TestRefusals_S_STD_11(t *testing.T) {
-	retry := message("k", "x")
+	retry := servicetest.Message("k", "x")
 	retry.Purpose = pluginapi.PurposeRetry
-	late := message("k", "x")
+	late := servicetest.Message("k", "x")
 	late.DeliverAfter = time.Second
-	many := message("k", "x")
+	many := servicetest.Message("k", "x")
 	many.Message.Headers = make(core.Headers, 1<<16+1)
 	for _, tt := range []struct {
 		name string
@@ -107,19 +108,19 @@ func TestRefusals_S_STD_11(t *testing.T) {
 		code core.FaultCode
 		text string
 	}{
-		{"empty", settings.Settings{}, message("k", ""), core.FaultInvalid, "empty"},
-		{"a bad key", settings.Settings{}, message("a/b", "x"), core.FaultInvalid, `"a/b" is no stream key`},
-		{"no key", settings.Settings{}, message("", "x"), core.FaultInvalid, "no stream key"},
-		{"a long key", settings.Settings{}, message(strings.Repeat("k", 250), "x"), core.FaultInvalid, "no stream key"},
+		{"empty", settings.Settings{}, servicetest.Message("k", ""), core.FaultInvalid, "empty"},
+		{"a bad key", settings.Settings{}, servicetest.Message("a/b", "x"), core.FaultInvalid, `"a/b" is no stream key`},
+		{"no key", settings.Settings{}, servicetest.Message("", "x"), core.FaultInvalid, "no stream key"},
+		{"a long key", settings.Settings{}, servicetest.Message(strings.Repeat("k", 250), "x"), core.FaultInvalid, "no stream key"},
 		{"later", settings.Settings{}, late, core.FaultUnsupported, "later"},
 		{"too many headers", settings.Settings{}, many, core.FaultTooLarge, "65537 headers, the limit is 65535"},
-		{"too large", settings.Settings{}, message("k", strings.Repeat("x", 64<<20), "k", "v"), core.FaultTooLarge, "67108866 bytes, the limit is 67108829"},
-		{"plain, a line break", settings.Settings{PlainOutput: true}, message("k", "a\nb"), core.FaultInvalid, "line break"},
+		{"too large", settings.Settings{}, servicetest.Message("k", strings.Repeat("x", 64<<20), "k", "v"), core.FaultTooLarge, "67108866 bytes, the limit is 67108829"},
+		{"plain, a line break", settings.Settings{PlainOutput: true}, servicetest.Message("k", "a\nb"), core.FaultInvalid, "line break"},
 		{"plain, a copy", settings.Settings{PlainOutput: true}, retry, core.FaultUnsupported, "no headers"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := open(t, tt.set)
-			rs := b.publish(message("k", "before"), tt.msg, message("k", "behind"))
+			rs := b.publish(servicetest.Message("k", "before"), tt.msg, servicetest.Message("k", "behind"))
 			if r := rs[1]; r.Status != pluginapi.ReceiptRefused || r.Fault.Code != tt.code || r.Fault.Transient ||
 				!strings.Contains(r.Fault.Error(), tt.text) {
 				t.Errorf("receipt %+v, %v", r, r.Fault)
@@ -136,9 +137,9 @@ func TestRefusals_S_STD_11(t *testing.T) {
 
 func TestPlainOutput(t *testing.T) {
 	b := open(t, settings.Settings{PlainOutput: true})
-	dead := message("dead", "[1]", "why", "because")
+	dead := servicetest.Message("dead", "[1]", "why", "because")
 	dead.Purpose = pluginapi.PurposeDeadLetter
-	b.publish(message("k", `["a"]`, "h", "v"), message("k", ""), message("k", " x \xff\r"), dead)
+	b.publish(servicetest.Message("k", `["a"]`, "h", "v"), servicetest.Message("k", ""), servicetest.Message("k", " x \xff\r"), dead)
 	if diff := cmp.Diff("[\"a\"]\n\n x \xff\r\n[1]\n", b.printed()); diff != "" {
 		t.Error(diff)
 	}
@@ -178,21 +179,21 @@ func TestNextStageGone(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := s.Receive(b.ctx, plenty)
+		_, err := s.Receive(b.ctx, servicetest.Plenty)
 		ended <- err
 	}()
-	if got := b.publish(message("k", "read"))[0]; got.Status != pluginapi.ReceiptConfirmed {
+	if got := b.publish(servicetest.Message("k", "read"))[0]; got.Status != pluginapi.ReceiptConfirmed {
 		t.Errorf("receipt %+v", got)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for i, got := range b.publish(message("k", "1"), message("k", "2"), message("k", strings.Repeat("x", 1<<20))) {
+	for i, got := range b.publish(servicetest.Message("k", "1"), servicetest.Message("k", "2"), servicetest.Message("k", strings.Repeat("x", 1<<20))) {
 		if got.Status != pluginapi.ReceiptRefused || got.Fault.Code != core.FaultClosed || got.Fault.Transient {
 			t.Errorf("receipt %d: %+v", i, got)
 		}
 	}
-	if got := b.publish(message("k", "later"))[0]; got.Status != pluginapi.ReceiptRefused || got.Fault.Code != core.FaultClosed {
+	if got := b.publish(servicetest.Message("k", "later"))[0]; got.Status != pluginapi.ReceiptRefused || got.Fault.Code != core.FaultClosed {
 		t.Errorf("receipt %+v", got)
 	}
 	var f *core.Fault
@@ -220,7 +221,7 @@ func TestBlockedOutput_S_05(t *testing.T) {
 	receipts := make(chan pluginapi.Receipt, 10_000)
 	msgs := make([]pluginapi.Outgoing, 5000)
 	for i := range msgs {
-		msgs[i] = message("k", long)
+		msgs[i] = servicetest.Message("k", long)
 	}
 	b.conn.Publish(b.ctx, msgs, func(_ int, r pluginapi.Receipt) { receipts <- r })
 
@@ -274,7 +275,7 @@ func TestCloseFlushes(t *testing.T) {
 	b := open(t, settings.Settings{})
 	var msgs []pluginapi.Outgoing
 	for i := range 2000 {
-		msgs = append(msgs, message("k", fmt.Sprintf("%d %s", i, strings.Repeat("x", 500))))
+		msgs = append(msgs, servicetest.Message("k", fmt.Sprintf("%d %s", i, strings.Repeat("x", 500))))
 	}
 	receipts := b.start(msgs...)
 	lines := strings.Count(b.printed(), "\n")
@@ -286,7 +287,7 @@ func TestCloseFlushes(t *testing.T) {
 			t.Fatalf("receipt %+v", r.r)
 		}
 	}
-	if r := b.publish(message("k", "x"))[0]; r.Status != pluginapi.ReceiptRefused || r.Fault.Code != core.FaultClosed {
+	if r := b.publish(servicetest.Message("k", "x"))[0]; r.Status != pluginapi.ReceiptRefused || r.Fault.Code != core.FaultClosed {
 		t.Errorf("after the close: %+v", r)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/host/hosttest"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pipe"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
@@ -37,11 +38,11 @@ func TestReceiptsWithoutRoom(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		var receipt chan indexed
 		if early {
-			receipt = b.start(message("k", "x"))
+			receipt = b.start(servicetest.Message("k", "x"))
 		}
 		stop := without(b, s)
 		if !early {
-			receipt = b.start(message("k", "y"))
+			receipt = b.start(servicetest.Message("k", "y"))
 		}
 		select {
 		case r := <-receipt:
@@ -55,7 +56,7 @@ func TestReceiptsWithoutRoom(t *testing.T) {
 	}
 	var got []string
 	for len(got) < 2 {
-		batch, err := s.Receive(b.ctx, plenty)
+		batch, err := s.Receive(b.ctx, servicetest.Plenty)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,20 +4,16 @@ package pipe_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"regexp"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
@@ -25,56 +21,45 @@ import (
 // service is a host with the pipe plugin as a process, on pipes of the test's
 // own.
 type service struct {
-	t    *testing.T
-	host *host.Host
-	in   *host.Endpoint
-	key  *host.Subscription
-	log  *lockedBuilder
+	*servicetest.Service
+	t   *testing.T
+	in  *host.Endpoint
+	key *host.Subscription
 
-	stdin  *os.File // the test's end
-	closer []*os.File
-	out    *os.File // the host's end
-	read   chan []string
-	cancel context.CancelFunc
-	done   chan error
-
-	mu    sync.Mutex
-	seen  []string // runs of handlers: "name attempt payload"
-	began time.Time
+	stdin *os.File // the test's end
+	read  chan []string
 }
 
 // newService returns a host whose handler of the key "k" is still to be set.
 func newService(t *testing.T, set settings.Settings, opts ...host.Option) *service {
 	t.Helper()
-	inR, inW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	inR, inW := pipes(t)
+	outR, outW := pipes(t)
 	s := wire(t, set, inR, outW, opts...)
-	s.stdin, s.read = inW, make(chan []string, 1)
-	s.closer = append(s.closer, inW)
-	go func() { s.read <- collectLines(outR) }()
+	s.stdin = inW
+	s.Closes(inW)
+	s.collect(outR)
 	return s
 }
 
 // wire returns a host between two given pipes, which it takes over.
 func wire(t *testing.T, set settings.Settings, in, out *os.File, opts ...host.Option) *service {
 	t.Helper()
-	s := &service{t: t, log: &lockedBuilder{}, out: out, done: make(chan error, 1)}
-	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.host = host.New(append([]host.Option{host.WithLogger(log)}, opts...)...)
-	s.in = s.host.Endpoint("in", host.Plugin{
+	s := &service{Service: servicetest.New(t, opts...), t: t}
+	s.in = s.Endpoint("in", host.Plugin{
 		Name:  "pipe",
 		Path:  memtest.Binary(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe"),
 		Stdio: &host.Stdio{In: in, Out: out},
 	}, set)
 	s.key = s.in.Subscription("k")
-	s.closer = []*os.File{in, out}
+	s.Closes(in, out)
 	return s
+}
+
+// collect reads what is printed.
+func (s *service) collect(r *os.File) {
+	s.read = make(chan []string, 1)
+	go func() { s.read <- collectLines(r) }()
 }
 
 func collectLines(r *os.File) []string {
@@ -88,34 +73,10 @@ func collectLines(r *os.File) []string {
 	return got
 }
 
-// handle sets the handler of a subscription: it notes each run, then says what
-// f says of the attempt.
-func (s *service) handle(sub *host.Subscription, f func(m *host.Message[[]byte]) error, rules ...host.Rule) {
-	host.Handle(sub, func(_ context.Context, m *host.Message[[]byte]) error {
-		s.mu.Lock()
-		s.seen = append(s.seen, fmt.Sprintf("%s %d %s", m.Name(), m.Attempt(), m.Value))
-		s.mu.Unlock()
-		return f(m)
-	}, rules...)
-}
-
-// always returns a handler that says the same each time.
-func always(err error) func(*host.Message[[]byte]) error {
-	return func(*host.Message[[]byte]) error { return err }
-}
-
-// start runs the host.
-func (s *service) start() {
-	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
-	s.cancel = cancel
-	s.began = time.Now()
-	go func() { s.done <- s.host.Run(ctx) }()
-}
-
 // run feeds the host an input and returns what it printed, once it has ended.
 func (s *service) run(input string) []string {
 	s.t.Helper()
-	s.start()
+	s.Launch()
 	s.feed(input)
 	return s.ended()
 }
@@ -132,38 +93,15 @@ func (s *service) feed(input string) {
 // ended waits for the end without an error and returns what was printed.
 func (s *service) ended() []string {
 	s.t.Helper()
-	if err := s.wait(); err != nil {
-		s.t.Errorf("the host ended with %v\n%s", err, s.log)
-	}
+	s.Ended()
 	return <-s.read
 }
 
-// wait waits for the end of the host and closes what it had.
-func (s *service) wait() error {
-	defer s.cancel()
-	err := <-s.done
-	for _, f := range s.closer {
-		_ = f.Close()
-	}
-	return err
-}
-
-// runs returns the runs of handlers so far.
-func (s *service) runs() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.seen)
-}
-
-// logged counts the log lines of a code.
-func (s *service) logged(code string) int {
-	n := 0
-	for line := range strings.Lines(s.log.String()) {
-		if strings.Contains(line, "code="+code+" ") || strings.HasSuffix(line, "code="+code+"\n") {
-			n++
-		}
-	}
-	return n
+// refused runs a host whose start is refused for an option of the key "k".
+func (s *service) refused(option string, texts ...string) {
+	s.t.Helper()
+	s.Refused("k", option, texts...)
+	<-s.read
 }
 
 // outputLine is the form of every line that may be printed.
@@ -188,11 +126,7 @@ func parsed(t *testing.T, lines []string) []string {
 		if err != nil {
 			t.Error(err)
 		}
-		text := m[2] + " " + string(payload)
-		for _, h := range headers {
-			text += " " + h.Name + "=" + string(h.Value)
-		}
-		got = append(got, text)
+		got = append(got, servicetest.Text(m[2], payload, headers))
 	}
 	return got
 }

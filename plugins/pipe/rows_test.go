@@ -5,7 +5,6 @@ package pipe_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
 
@@ -34,16 +34,16 @@ func TestS_STD_01(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newService(t, settings.Settings{})
-			s.handle(s.key, always(tt.says), host.RetryTo(s.to("t")))
+			s.Handle(s.key, servicetest.Always(tt.says), host.RetryTo(s.to("t")))
 			if out := s.run(strings.Repeat("[k] x\n", 20)); len(out) != 0 {
 				t.Errorf("printed %q", out)
 			}
-			if n := len(s.runs()); n != 20 {
+			if n := len(s.Runs()); n != 20 {
 				t.Errorf("%d runs", n)
 			}
 			// A retry is warned of at most once a second, with the number since.
-			if n := s.logged("L-UNS"); n < 1 || n > tt.want+int(time.Since(s.began)/time.Second) {
-				t.Errorf("%d lines of L-UNS\n%s", n, s.log)
+			if n := s.Log.Coded("L-UNS"); n < 1 || n > tt.want+int(time.Since(s.Began)/time.Second) {
+				t.Errorf("%d lines of L-UNS\n%s", n, s.Log)
 			}
 		})
 	}
@@ -53,44 +53,18 @@ func TestS_STD_02(t *testing.T) {
 	for name, rules := range map[string][]host.Rule{"nothing": nil, "cap": {host.MaxAttempts(2)}} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, settings.Settings{})
-			s.handle(s.key, always(nil), rules...)
+			s.Handle(s.key, servicetest.Always(nil), rules...)
 			s.refused("RetryTo", "k")
 		})
 	}
 }
 
-// refused runs a host whose start is refused for an option of the key "k".
-func (s *service) refused(option string, texts ...string) {
-	s.t.Helper()
-	s.start()
-	err := s.wait()
-	<-s.read
-	var e *host.StartError
-	if !errors.As(err, &e) {
-		s.t.Fatalf("ended with %v", err)
-	}
-	for _, f := range e.Findings {
-		if f.Subscription == "k" && f.Option == option && f.Fix != "" {
-			for _, text := range texts {
-				if !strings.Contains(f.String(), text) {
-					s.t.Errorf("%q does not name %s", f, text)
-				}
-			}
-			if len(e.Findings) != 1 {
-				s.t.Errorf("findings %v", e.Findings)
-			}
-			return
-		}
-	}
-	s.t.Errorf("findings %v", e.Findings)
-}
-
 func TestS_STD_03(t *testing.T) {
 	const d = 300 * time.Millisecond
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(host.RetryAfter(d, nil)), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(host.RetryAfter(d, nil)), host.RetryTo(s.to("t")))
 	out := s.run("[k | 7] {\"id\":7}\n")
-	if took := time.Since(s.began); took < d {
+	if took := time.Since(s.Began); took < d {
 		t.Errorf("it ended after %v", took)
 	}
 	if diff := cmp.Diff([]string{copied("t", `{"id":7}`, 7, 1)}, parsed(t, out)); diff != "" {
@@ -100,85 +74,73 @@ func TestS_STD_03(t *testing.T) {
 
 func TestS_STD_04(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(host.Retry(nil)), host.MaxAttempts(2), host.RetryTo(s.to("k")))
+	s.Handle(s.key, servicetest.Always(host.Retry(nil)), host.MaxAttempts(2), host.RetryTo(s.to("k")))
 	out := s.run("[k] x\n")
 	if diff := cmp.Diff([]string{copied("k", "x", 0, 1)}, parsed(t, out)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"k 1 x"}, s.runs()); diff != "" {
+	if diff := cmp.Diff([]string{"k 1 x"}, s.Runs()); diff != "" {
 		t.Error("it came back: ", diff)
 	}
 }
 
 func TestS_STD_05(t *testing.T) {
 	s := newService(t, loopback)
-	s.handle(s.key, always(host.Retry(nil)), host.MaxAttempts(3))
+	s.Handle(s.key, servicetest.Always(host.Retry(nil)), host.MaxAttempts(3))
 	if out := s.run("[k] x\n"); len(out) != 0 {
 		t.Errorf("printed %q", out)
 	}
-	if diff := cmp.Diff([]string{"k 1 x", "k 2 x", "k 3 x"}, s.runs()); diff != "" {
+	if diff := cmp.Diff([]string{"k 1 x", "k 2 x", "k 3 x"}, s.Runs()); diff != "" {
 		t.Error(diff)
 	}
-	if s.logged("L-CAP-RJ") != 1 || s.logged("L-UNS") != 0 {
-		t.Errorf("log: %s", s.log)
+	if s.Log.Coded("L-CAP-RJ") != 1 || s.Log.Coded("L-UNS") != 0 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
 func TestS_STD_06(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(host.Retry(nil)), host.MaxAttempts(1), host.DeadLetterTo(s.to("q")), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(host.Retry(nil)), host.MaxAttempts(1), host.DeadLetterTo(s.to("q")), host.RetryTo(s.to("t")))
 	out := s.run("[k] x\n")
 	if diff := cmp.Diff([]string{copied("q", "x", 0, 1)}, parsed(t, out)); diff != "" {
 		t.Error(diff)
 	}
-	if s.logged("L-CAP-DL") != 1 {
-		t.Errorf("log: %s", s.log)
+	if s.Log.Coded("L-CAP-DL") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
 func TestS_STD_07(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(host.Retry(nil)), host.DeadLetterTo(s.to("q")), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(host.Retry(nil)), host.DeadLetterTo(s.to("q")), host.RetryTo(s.to("t")))
 	out := s.run("[k] x\n[k] y\n")
 	if diff := cmp.Diff([]string{copied("q", "x", 0, 1), copied("q", "y", 1, 1)}, parsed(t, out)); diff != "" {
 		t.Error(diff)
 	}
-	if s.logged("L-CAP-DL") != 0 {
-		t.Errorf("log: %s", s.log)
+	if s.Log.Coded("L-CAP-DL") != 0 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
 // The count crosses processes: the next stage sees attempt 2.
 func TestS_STD_08(t *testing.T) {
-	first := newService(t, settings.Settings{})
-	midR, midW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The first stage writes where the second one reads.
-	_ = first.out.Close()
-	inR := first.closer[0]
-	<-first.read
-	stdin := first.stdin
-	first = wire(t, settings.Settings{}, inR, midW)
-	first.stdin = stdin
-	first.handle(first.key, always(host.Retry(nil)), host.MaxAttempts(3), host.RetryTo(first.to("k")))
+	inR, inW := pipes(t)
+	midR, midW := pipes(t) // the first stage writes where the second one reads
+	outR, outW := pipes(t)
+	first := wire(t, settings.Settings{}, inR, midW)
+	first.stdin = inW
+	first.Handle(first.key, servicetest.Always(host.Retry(nil)), host.MaxAttempts(3), host.RetryTo(first.to("k")))
 	second := wire(t, settings.Settings{}, midR, outW)
-	second.read = make(chan []string, 1)
-	go func() { second.read <- collectLines(outR) }()
-	second.handle(second.key, always(host.Retry(nil)), host.MaxAttempts(3), host.RetryTo(second.to("k")))
-	second.start()
-	first.start()
+	second.collect(outR)
+	second.Handle(second.key, servicetest.Always(host.Retry(nil)), host.MaxAttempts(3), host.RetryTo(second.to("k")))
+	second.Launch()
+	first.Launch()
 	first.feed("[k] x\n")
-	if err := first.wait(); err != nil {
+	if err := first.Wait(); err != nil {
 		t.Error(err)
 	}
 	out := second.ended()
-	if diff := cmp.Diff([]string{"k 2 x"}, second.runs()); diff != "" {
+	if diff := cmp.Diff([]string{"k 2 x"}, second.Runs()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{copied("k", "x", 0, 2)}, parsed(t, out)); diff != "" {
@@ -188,13 +150,13 @@ func TestS_STD_08(t *testing.T) {
 
 func TestS_STD_09(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(nil), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(nil), host.RetryTo(s.to("t")))
 	s.run("[k] x\n[\"a\"]\n[k] \xff\n")
-	if diff := cmp.Diff([]string{"k 1 x", "k 1 \xff"}, s.runs()); diff != "" {
+	if diff := cmp.Diff([]string{"k 1 x", "k 1 \xff"}, s.Runs()); diff != "" {
 		t.Error(diff)
 	}
 	warned := 0
-	for line := range strings.Lines(s.log.String()) {
+	for line := range strings.Lines(s.Log.String()) {
 		if strings.Contains(line, "line 2") {
 			warned++
 			if !strings.Contains(line, "between its brackets is no time, stream key, sequence or shard") || !strings.Contains(line, "endpoint=in") {
@@ -203,14 +165,14 @@ func TestS_STD_09(t *testing.T) {
 		}
 	}
 	if warned != 1 {
-		t.Errorf("%d lines about the bad one\n%s", warned, s.log)
+		t.Errorf("%d lines about the bad one\n%s", warned, s.Log)
 	}
 }
 
 // The end of the input ends the host with status 0, after the waiting copies.
 func TestS_STD_10(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(host.RetryAfter(200*time.Millisecond, nil)), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(host.RetryAfter(200*time.Millisecond, nil)), host.RetryTo(s.to("t")))
 	out := s.run("[k] 1\n[k] 2\n")
 	got := parsed(t, out)
 	slices.Sort(got)
@@ -221,9 +183,9 @@ func TestS_STD_10(t *testing.T) {
 
 func TestS_STD_11(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	p := host.To[[]byte](s.host, s.to("out"))
+	p := host.To[[]byte](s.Host, s.to("out"))
 	var got error
-	s.handle(s.key, func(*host.Message[[]byte]) error {
+	s.Handle(s.key, func(*host.Message[[]byte]) error {
 		_, got = p.Publish(t.Context(), []byte{})
 		return nil
 	}, host.RetryTo(s.to("t")))
@@ -238,10 +200,10 @@ func TestS_STD_11(t *testing.T) {
 
 func TestS_STD_12(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(nil), host.RetryTo(s.to("t")))
-	s.handle(s.in.Subscription("other"), always(nil), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(nil), host.RetryTo(s.to("t")))
+	s.Handle(s.in.Subscription("other"), servicetest.Always(nil), host.RetryTo(s.to("t")))
 	s.run("for all\n[other] one\n")
-	got := s.runs()
+	got := s.Runs()
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"broadcast 1 for all", "broadcast 1 for all", "other 1 one"}, got); diff != "" {
 		t.Error(diff)
@@ -250,11 +212,11 @@ func TestS_STD_12(t *testing.T) {
 
 func TestS_STD_13(t *testing.T) {
 	s := newService(t, settings.Settings{})
-	s.handle(s.key, always(host.Leave()), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(host.Leave()), host.RetryTo(s.to("t")))
 	if out := s.run("[k] x\n"); len(out) != 0 {
 		t.Errorf("printed %q", out)
 	}
-	for line := range strings.Lines(s.log.String()) {
+	for line := range strings.Lines(s.Log.String()) {
 		// The one warning at start is about what retries come to here.
 		if strings.Contains(line, "level=WARN") && !strings.Contains(line, "code=L-CHECK") || strings.Contains(line, "level=ERROR") {
 			t.Errorf("logged %s", line)
@@ -269,17 +231,17 @@ func TestS_STD_14(t *testing.T) {
 		t.Run(fmt.Sprintf("stop=%t", stop), func(t *testing.T) {
 			s := newService(t, settings.Settings{}, host.WithDrainLimit(30*time.Second))
 			ran := make(chan struct{})
-			s.handle(s.key, func(*host.Message[[]byte]) error {
+			s.Handle(s.key, func(*host.Message[[]byte]) error {
 				close(ran)
 				return host.RetryAfter(500*time.Millisecond, nil)
 			}, host.RetryTo(s.to("t")))
-			s.start()
+			s.Launch()
 			if stop {
 				if _, err := s.stdin.WriteString("[k] x\n"); err != nil {
 					t.Fatal(err)
 				}
 				<-ran
-				s.cancel()
+				s.Cancel()
 			} else {
 				s.feed("[k] x\n")
 			}
@@ -293,21 +255,21 @@ func TestS_STD_14(t *testing.T) {
 
 func TestS_STD_15(t *testing.T) {
 	s := newService(t, loopback)
-	s.handle(s.key, always(nil), host.MaxAttempts(2), host.DeadLetterTo(s.to("k")), host.RetryTo(s.to("t")))
+	s.Handle(s.key, servicetest.Always(nil), host.MaxAttempts(2), host.DeadLetterTo(s.to("k")), host.RetryTo(s.to("t")))
 	s.refused("DeadLetterTo", "k")
 }
 
 func TestS_STD_16(t *testing.T) {
 	s := newService(t, loopback)
-	s.handle(s.key, always(host.RetryAfter(100*time.Millisecond, nil)), host.MaxAttempts(2))
+	s.Handle(s.key, servicetest.Always(host.RetryAfter(100*time.Millisecond, nil)), host.MaxAttempts(2))
 	if out := s.run("[k] x\n"); len(out) != 0 {
 		t.Errorf("printed %q", out)
 	}
-	if diff := cmp.Diff([]string{"k 1 x", "k 2 x"}, s.runs()); diff != "" {
+	if diff := cmp.Diff([]string{"k 1 x", "k 2 x"}, s.Runs()); diff != "" {
 		t.Error(diff)
 	}
-	if s.logged("L-CAP-RJ") != 1 {
-		t.Errorf("log: %s", s.log)
+	if s.Log.Coded("L-CAP-RJ") != 1 {
+		t.Errorf("log: %s", s.Log)
 	}
 }
 
@@ -316,8 +278,8 @@ func TestS_STD_16(t *testing.T) {
 func TestEveryMessageFails(t *testing.T) {
 	const lines, attempts = 3000, 3
 	s := newService(t, loopback)
-	s.handle(s.key, always(host.Retry(nil)), host.MaxAttempts(attempts))
-	s.start()
+	s.Handle(s.key, servicetest.Always(host.Retry(nil)), host.MaxAttempts(attempts))
+	s.Launch()
 	var in strings.Builder
 	for i := range lines {
 		fmt.Fprintf(&in, "[k] %d\n", i)
@@ -327,7 +289,7 @@ func TestEveryMessageFails(t *testing.T) {
 		t.Errorf("printed %d lines", len(out))
 	}
 	count := map[string]int{}
-	for _, run := range s.runs() {
+	for _, run := range s.Runs() {
 		count[run]++
 	}
 	for i := range lines {
@@ -337,7 +299,7 @@ func TestEveryMessageFails(t *testing.T) {
 			}
 		}
 	}
-	if n := s.logged("L-CAP-RJ"); n != lines {
+	if n := s.Log.Coded("L-CAP-RJ"); n != lines {
 		t.Errorf("%d lines of L-CAP-RJ", n)
 	}
 }

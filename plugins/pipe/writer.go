@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // output is where lines go.
@@ -91,14 +92,14 @@ func newWriter(out output, plain bool, now func() time.Time, log *slog.Logger, b
 func (w *writer) put(m core.Message, p pluginapi.Purpose, answer func(pluginapi.Receipt)) *core.Fault {
 	if w.plain {
 		if p == pluginapi.PurposeRetry {
-			return refusal(core.FaultUnsupported,
+			return fault.Refusal(core.FaultUnsupported,
 				"publish under %s: plain output carries no headers, and a copy counts in one; send copies elsewhere or use loopback", m.Name)
 		}
 		if bytes.IndexByte(m.Payload, '\n') >= 0 {
-			return refusal(core.FaultInvalid, "publish under %s: plain output cannot carry a line break within a payload", m.Name)
+			return fault.Refusal(core.FaultInvalid, "publish under %s: plain output cannot carry a line break within a payload", m.Name)
 		}
 	} else if len(m.Payload) == 0 && len(m.Headers) == 0 {
-		return refusal(core.FaultInvalid, "publish under %s: the message is empty, and empty lines are dropped", m.Name)
+		return fault.Refusal(core.FaultInvalid, "publish under %s: the message is empty, and empty lines are dropped", m.Name)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +107,7 @@ func (w *writer) put(m core.Message, p pluginapi.Purpose, answer func(pluginapi.
 	case w.fault != nil:
 		return w.fault
 	case w.closing:
-		return closedFault("publish")
+		return fault.Closed("publish")
 	case len(w.waiting) >= maxWaiting || w.bytes >= maxWaitingBytes:
 		return &core.Fault{
 			Code: core.FaultExhausted, Transient: true,
@@ -148,7 +149,7 @@ func (w *writer) take() bool {
 		w.waiting, w.bytes = nil, 0
 		ends := w.closing || w.life.Err() != nil
 		if f == nil && ends {
-			f = closedFault("publish")
+			f = fault.Closed("publish")
 			w.fault = f
 		}
 		w.mu.Unlock()
@@ -275,7 +276,7 @@ func (w *writer) fail(err error, written, answered int) {
 	case errors.Is(err, syscall.EPIPE):
 		f = nextStageGone()
 	case w.life.Err() != nil:
-		f = closedFault("publish")
+		f = fault.Closed("publish")
 	default:
 		f = outputFails(err)
 	}
