@@ -31,6 +31,7 @@ type Reader struct {
 	end   int   // of what was read
 	mark  int   // start of what was handed out and is neither lent nor spent
 	size  int   // of the next slab
+	most  int   // of it
 
 	handed []piece // the same, in slabs that are full
 	part   part    // of the message at start
@@ -45,7 +46,7 @@ type Reader struct {
 // maxMessage bytes are refused. Where nc is a TCP or Unix connection, nothing
 // is held while it waits.
 func NewReader(nc io.Reader, maxMessage int64) *Reader {
-	r := &Reader{source: nc, maxMessage: min(maxMessage, math.MaxInt-1<<20), size: minSlab}
+	r := &Reader{source: nc, maxMessage: min(maxMessage, math.MaxInt-1<<20), size: minSlab, most: maxSlab}
 	r.read, r.ready = r.readFD, readable
 	if c, ok := nc.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
@@ -53,6 +54,13 @@ func NewReader(nc io.Reader, maxMessage int64) *Reader {
 		}
 	}
 	return r
+}
+
+// Most bounds the memory that is read into from now on, by default 256 KiB. At
+// least 4 KiB are used, and what a message needs.
+func (r *Reader) Most(n int) {
+	r.most = min(max(n, minSlab), maxSlab)
+	r.size = min(r.size, r.most)
 }
 
 // Buffered returns how many bytes were read and not taken yet.
@@ -133,7 +141,7 @@ func (r *Reader) filled(n int) {
 	r.end += n
 	switch {
 	case n == room:
-		r.size = min(max(r.size, len(r.slab.data))*slabStep, maxSlab)
+		r.size = min(max(r.size, len(r.slab.data))*slabStep, r.most)
 	case r.Buffered() < r.size/(2*slabStep):
 		r.size = max(r.size/slabStep, minSlab)
 	}
