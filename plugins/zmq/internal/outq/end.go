@@ -86,32 +86,40 @@ func (q *Queue) Abort(cause error) []Unsent {
 func (q *Queue) leave() []Unsent {
 	q.mu.Lock()
 	var left []Unsent
-	var partly *entry
+	var answers []func()
 	for i := range q.waiting.len() {
-		e := q.waiting.at(i)
+		e, cause := *q.waiting.at(i), q.cause
+		if e.fanned {
+			q.lost++
+		}
 		switch {
 		case i == 0 && q.begun > 0:
-			p := *e
-			partly = &p
-			fallthrough
+			f := cut(&e, q.begun, cause)
+			answers = append(answers, func() { e.ticket.tell(pluginapi.Unknown(f)) })
 		case e.fanned:
-			if e.fanned {
-				q.lost++
-			}
+		case e.ticket.Bound:
+			answers = append(answers, func() { e.ticket.tell(pluginapi.Refused(unwritten(&e, cause))) })
 		default:
 			left = append(left, e.unsent())
 		}
-		q.release(e)
+		q.release(&e)
 	}
 	q.waiting.cut(0)
-	begun, cause := q.begun, q.cause
 	q.bytes, q.begun, q.inWrite, q.control = 0, 0, 0, nil
 	q.giveBack()
 	q.mu.Unlock()
-	if partly != nil {
-		partly.ticket.tell(pluginapi.Unknown(cut(partly, begun, cause)))
+	for _, answer := range answers {
+		answer()
 	}
 	return left
+}
+
+// unwritten is the fault of a bound message of which nothing was written.
+func unwritten(e *entry, cause error) *core.Fault {
+	return &core.Fault{
+		Code: core.FaultUnavailable, Transient: true,
+		Message: fmt.Sprintf("publish to %q: the connection ended before it was written (%v); the message was not sent", e.name, cause),
+	}
 }
 
 // cut is the fault of a message that was written in part.

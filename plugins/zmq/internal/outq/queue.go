@@ -49,6 +49,9 @@ type Ticket struct {
 	// nobody asks. It must not call Abort.
 	Done func(i int, r pluginapi.Receipt)
 	I    int
+	// Bound says that the message goes to this peer or to none: Abort refuses it
+	// where nothing of it was written, and does not return it.
+	Bound bool
 }
 
 // tell answers the ticket.
@@ -128,7 +131,7 @@ func (q *Queue) Push(m *core.Message, name string, prefix [][]byte, t Ticket) bo
 	if !q.take(int64(size)) {
 		return false
 	}
-	e := entry{size: size, name: name, ticket: t}
+	e := entry{size: size, name: m.Name, ticket: t}
 	head := size
 	if len(m.Payload) > copyMost {
 		e.tail = m.Payload

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sending
+
+import (
+	"log/slog"
+	"time"
+)
+
+// lossPause is the least time between two log lines about drops of an endpoint:
+// one that is written to at full speed drops as fast.
+const lossPause = time.Second
+
+// losses counts what subscribers miss. It is guarded by the owner's lock; its
+// lines are logged outside of it.
+type losses struct {
+	dropped uint64
+	lost    uint64
+	told    time.Time
+	line    lossLine
+}
+
+// lossLine is a log line about what a subscriber misses; its zero value is none.
+type lossLine struct {
+	text string
+	args []any
+}
+
+// log logs the line, if it is one.
+func (l lossLine) log(to *slog.Logger) {
+	if l.text != "" {
+		to.Warn(l.text, l.args...)
+	}
+}
+
+// drop counts a message that a subscriber's queue had no room for.
+func (l *losses) drop(s *subscriber) {
+	l.dropped++
+	s.dropped++
+	s.untold++
+	now := time.Now()
+	if now.Sub(l.told) < lossPause {
+		return
+	}
+	l.told = now
+	l.line = lossLine{
+		text: "subscriber does not read as fast as messages come; they are dropped for it",
+		args: []any{"peer", s.peer.Remote, "dropped", s.untold, "total", s.dropped},
+	}
+	s.untold = 0
+}
+
+// take returns the line that is due.
+func (l *losses) take() lossLine {
+	line := l.line
+	l.line = lossLine{}
+	return line
+}
+
+// gone counts what was in the queue of a peer that is gone.
+func (l *losses) gone(s *subscriber, lost int, cause error) lossLine {
+	l.lost += uint64(lost)
+	if s.untold == 0 && lost == 0 {
+		return lossLine{}
+	}
+	return lossLine{
+		text: "subscriber is gone and has missed messages",
+		args: []any{
+			"peer", s.peer.Remote, "dropped", s.untold, "unwritten", lost,
+			"total", s.dropped + uint64(lost), "cause", cause,
+		},
+	}
+}
