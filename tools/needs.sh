@@ -12,6 +12,7 @@ command -v python3 >/dev/null || missing+=(python3)
 python3 -m pip --version >/dev/null 2>&1 || python3 -c 'import ensurepip' >/dev/null 2>&1 || missing+=(python3-venv)
 command -v cc >/dev/null || missing+=(gcc)
 echo '#include <zmq.h>' | cc -E - >/dev/null 2>&1 || missing+=(libzmq3-dev)
+/usr/bin/python3 -c 'import zmq' >/dev/null 2>&1 || missing+=(python3-zmq)
 has=$(cargo --version 2>/dev/null | cut -d' ' -f2) || has=0
 [ "$(printf '%s\n' "$rust" "$has" | sort -V | head -n1)" = "$rust" ] || missing+=(cargo)
 if [ ${#missing[@]} -gt 0 ]; then

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package zmqtest runs peers of another make for tests: libzmq, by way of pyzmq.
+package zmqtest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// python is the interpreter that Debian's python3-zmq belongs to, which need not
+// be the first one in the path.
+const python = "/usr/bin/python3"
+
+// limit is how long a peer may be silent, or take to end.
+const limit = time.Minute
+
+// prelude stands before every script.
+const prelude = `
+import os, sys, time, threading, zmq
+ctx = zmq.Context()
+arg = sys.argv[1:]
+def say(*what):
+    print(*what, flush=True)
+def hear():
+    line = sys.stdin.readline()
+    if not line:
+        os._exit(0)
+    return line.rstrip("\n")
+`
+
+// Peer is a running script. Its methods are for the test's own goroutine.
+type Peer struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+	ended chan struct{}
+
+	mu  sync.Mutex
+	err bytes.Buffer
+}
+
+// Python starts a script and ends it with the test. In it zmq is imported, ctx
+// is a context, arg are the arguments, say prints a line for Line, and hear
+// returns the next one of Say; at the end of the test it ends the script.
+func Python(t testing.TB, script string, args ...string) *Peer {
+	t.Helper()
+	p := &Peer{
+		t: t, cmd: exec.Command(python, append([]string{"-c", prelude + script}, args...)...),
+		lines: make(chan string, 4096), ended: make(chan struct{}),
+	}
+	p.cmd.Stderr = p
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start pyzmq: %v; it needs Debian's python3-zmq: run tools/needs.sh", err)
+	}
+	go p.read(out)
+	t.Cleanup(p.end)
+	return p
+}
+
+// read reads the script's lines until it ends.
+func (p *Peer) read(out io.Reader) {
+	defer close(p.ended)
+	s := bufio.NewScanner(out)
+	s.Buffer(nil, 16<<20)
+	for s.Scan() {
+		p.lines <- s.Text()
+	}
+	close(p.lines)
+	_ = p.cmd.Wait()
+}
+
+// Write takes the script's standard error.
+func (p *Peer) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err.Write(b)
+}
+
+// end ends the script.
+func (p *Peer) end() {
+	_ = p.in.Close()
+	timer := time.AfterFunc(time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer timer.Stop()
+	for range p.lines {
+	}
+	<-p.ended
+	if p.t.Failed() && p.err.Len() > 0 {
+		p.t.Logf("pyzmq: %s", &p.err)
+	}
+}
+
+// Kill ends the script at once, as kill -9 does.
+func (p *Peer) Kill() {
+	_ = p.cmd.Process.Kill()
+	for range p.lines {
+	}
+	<-p.ended
+}
+
+// Say sends a line to the script.
+func (p *Peer) Say(line string) {
+	p.t.Helper()
+	if _, err := fmt.Fprintln(p.in, line); err != nil {
+		p.t.Fatalf("say %q: %v", line, err)
+	}
+}
+
+// Line returns the next line that the script says.
+func (p *Peer) Line() string {
+	p.t.Helper()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case line, ok := <-p.lines:
+		if ok {
+			return line
+		}
+		<-p.ended
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.t.Fatalf("the script has ended: %s", &p.err)
+	case <-timer.C:
+		p.t.Fatalf("the script says nothing for %v", limit)
+	}
+	return ""
+}
+
+// Expect fails unless the script's next lines are these.
+func (p *Peer) Expect(lines ...string) {
+	p.t.Helper()
+	for _, want := range lines {
+		if got := p.Line(); got != want {
+			p.t.Fatalf("the script says %q, want %q", got, want)
+		}
+	}
+}
+
+// Silent fails where the script has said something that begins with prefix and
+// was not asked for; other such lines are left out.
+func (p *Peer) Silent(prefix string) {
+	p.t.Helper()
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if ok && strings.HasPrefix(line, prefix) {
+				p.t.Errorf("the script says %q", line)
+			}
+			if ok {
+				continue
+			}
+		default:
+		}
+		return
+	}
+}
