@@ -12,3 +12,13 @@ func (in *Intake) Ready() int {
 	}
 	return n
 }
+
+// Waiting is how many messages are in the own queue.
+func (in *Intake) Waiting() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.own.copies.len() + in.own.published.len()
+}
+
+// BatchMessages is the most of one batch.
+const BatchMessages = maxBatch

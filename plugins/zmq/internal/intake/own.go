@@ -3,10 +3,9 @@
 package intake
 
 import (
-	"fmt"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // The bounds of the own queue. Copies and dead letters stand for messages that
@@ -53,25 +52,43 @@ type own struct {
 // and 512 MiB of copies and dead letters, it is refused for now; after Stop for
 // good.
 func (in *Intake) Own(m core.Message, p pluginapi.Purpose) *core.Fault {
+	copies := p == pluginapi.PurposeRetry || p == pluginapi.PurposeDeadLetter
+	in.mu.Lock()
+	f := in.refused(&m, copies)
+	in.mu.Unlock()
+	if f != nil {
+		return f
+	}
 	c := m.Clone()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.stopped {
-		return &core.Fault{Code: core.FaultClosed, Message: fmt.Sprintf("publish %s: the subscription %s of this process has stopped, and nobody else reads it", m.Name, in.o.Name)}
+	if in.stopped { // meanwhile
+		return in.refused(&m, copies)
 	}
-	if p == pluginapi.PurposeRetry || p == pluginapi.PurposeDeadLetter {
-		if !in.own.copies.fits(maxCopies, maxCopiesBytes) {
-			return crowded(&m, &in.own.copies)
-		}
+	if copies {
 		in.own.copies.push(c)
 	} else {
-		if !in.own.published.fits(maxPublished, maxPublishedBytes) {
-			return crowded(&m, &in.own.published)
-		}
 		in.own.published.push(c)
 		in.listOwn()
 	}
 	in.signal()
+	return nil
+}
+
+// refused is why a message cannot be taken; in.mu is held.
+func (in *Intake) refused(m *core.Message, copies bool) *core.Fault {
+	q, messages, bytes := &in.own.published, maxPublished, int64(maxPublishedBytes)
+	if copies {
+		q, messages, bytes = &in.own.copies, maxCopies, maxCopiesBytes
+	}
+	switch {
+	case in.stopped:
+		return fault.Refusal(core.FaultClosed, "publish %s: the subscription %s of this process has stopped, and nobody else reads it", m.Name, in.o.Name)
+	case !q.fits(messages, bytes):
+		f := fault.Refusal(core.FaultExhausted, "publish %s: %d messages of %d bytes wait for the subscription of this process that reads it", m.Name, q.len(), q.bytes)
+		f.Transient = true
+		return f
+	}
 	return nil
 }
 
@@ -80,13 +97,6 @@ func (in *Intake) listOwn() {
 	if !in.own.listed && in.own.published.len() > 0 {
 		in.own.listed = true
 		in.ready.push(in.own.feed)
-	}
-}
-
-func crowded(m *core.Message, q *fifo) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultExhausted, Transient: true,
-		Message: fmt.Sprintf("publish %s: %d messages of %d bytes wait for the subscription of this process that reads it", m.Name, q.len(), q.bytes),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -222,5 +223,39 @@ func TestBusyPeersShare(t *testing.T) {
 	}
 	if len(bytes) != peers || most-least > 2*16<<10 {
 		t.Errorf("%d of %d peers had a turn, of %d to %d bytes", len(bytes), peers, least, most)
+	}
+}
+
+// A peer that is quiet holds nothing, however much it has sent.
+func TestQuietPeersHoldNoMemory(t *testing.T) {
+	const peers = 300
+	b := listen(t, zmq4.Pull, intake.Options{}, nil)
+	all := make([]*remote, peers)
+	for i := range all {
+		all[i] = b.dial(zmq4.Push, "")
+	}
+	b.served(peers)
+	round := func() (heap uint64) {
+		for _, p := range all {
+			p.send("jobs", strings.Repeat("x", 100_000), "y")
+		}
+		for n := 0; n < 2*peers; {
+			batch := b.receive(wide)
+			n += len(batch.Deliveries)
+			release(batch)
+		}
+		b.nothing(wide)
+		runtime.GC() // the pools let go of what
+		runtime.GC() // they have not given out since the last one
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	runtime.GC()
+	runtime.GC()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if after := round(); after > before.HeapAlloc+peers*2048 {
+		t.Errorf("%d quiet peers hold %d bytes each", peers, (after-before.HeapAlloc)/peers)
 	}
 }

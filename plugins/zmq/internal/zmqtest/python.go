@@ -142,6 +142,16 @@ func (p *Peer) Line() string {
 	return ""
 }
 
+// Heard returns the next line where the script has said it already.
+func (p *Peer) Heard() (string, bool) {
+	select {
+	case line, ok := <-p.lines:
+		return line, ok
+	default:
+		return "", false
+	}
+}
+
 // Expect fails unless the script's next lines are these.
 func (p *Peer) Expect(lines ...string) {
 	p.t.Helper()
@@ -156,17 +166,9 @@ func (p *Peer) Expect(lines ...string) {
 // was not asked for; other such lines are left out.
 func (p *Peer) Silent(prefix string) {
 	p.t.Helper()
-	for {
-		select {
-		case line, ok := <-p.lines:
-			if ok && strings.HasPrefix(line, prefix) {
-				p.t.Errorf("the script says %q", line)
-			}
-			if ok {
-				continue
-			}
-		default:
+	for line, ok := p.Heard(); ok; line, ok = p.Heard() {
+		if strings.HasPrefix(line, prefix) {
+			p.t.Errorf("the script says %q", line)
 		}
-		return
 	}
 }

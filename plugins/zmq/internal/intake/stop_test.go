@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intake_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/go-zeromq/zmq4"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
+)
+
+// What was read and not delivered is counted, and what has arrived and was not
+// read.
+func TestWhatAStopLeavesIsCounted(t *testing.T) {
+	b := listen(t, zmq4.Pull, intake.Options{Name: "jobs"}, nil)
+	p, idle := b.dial(zmq4.Push, ""), b.dial(zmq4.Push, "")
+	b.served(2)
+	p.send("jobs", "m0", "m1", "m2", "m3")
+	b.texts(1, pluginapi.Room{Messages: 1, Bytes: 1 << 20})
+	eventually(t, func() bool { return b.in.Ready() == 1 })
+	raw := message.Append(nil, &core.Message{Payload: make([]byte, 1000)}, "jobs")
+	p.write(raw)
+	own(t, b.in, "own", pluginapi.PurposeApplication)
+	own(t, b.in, "copy", pluginapi.PurposeRetry)
+	b.in.Stop()
+	b.in.Stop()
+	want := intake.Left{Messages: 3, Bytes: 3*int64(len("jobs")+len("m0")) + int64(len(raw)), Own: 2}
+	if got := b.in.Left(); got != want {
+		t.Errorf("left %+v, want %+v", got, want)
+	}
+	for range 2 {
+		if err := b.ended(); err != nil {
+			t.Errorf("Serve returns %v, want nil", err)
+		}
+	}
+	if _, err := b.in.Receive(t.Context(), wide); !errors.Is(err, io.EOF) {
+		t.Errorf("Receive returns %v, want io.EOF", err)
+	}
+	f := b.in.Own(core.Message{Name: "jobs"}, pluginapi.PurposeRetry)
+	if f == nil || f.Code != core.FaultClosed || f.Transient || !strings.Contains(f.Message, "jobs") {
+		t.Errorf("publishing to it is refused with %v", f)
+	}
+	if _, err := idle.nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the peer reads %v, want the end", err)
+	}
+}
+
+// Part of a message, and a peer that nobody has asked for anything.
+func TestAStopCountsPartsOfMessages(t *testing.T) {
+	b := listen(t, zmq4.Pull, intake.Options{}, nil)
+	p := b.dial(zmq4.Push, "")
+	raw := message.Append(nil, &core.Message{Payload: make([]byte, 10_000)}, "jobs")
+	p.write(raw[:7000])
+	b.nothing(wide)
+	b.in.Stop()
+	if got, want := b.in.Left(), (intake.Left{Bytes: 7000}); got != want {
+		t.Errorf("left %+v, want %+v", got, want)
+	}
+}
+
+// A ROUTER's peers stay after Stop, since replies to them are still to come: they
+// are answered, what they send is counted, and their end is seen.
+func TestPeersWithRepliesStay(t *testing.T) {
+	b := listen(t, zmq4.Router, intake.Options{Source: intake.Source{ReplyTo: true}}, nil)
+	p, late := b.dial(zmq4.Dealer, "a"), b.dial(zmq4.Dealer, "b")
+	b.served(2)
+	p.send("sum", "m0", "m1")
+	eventually(t, func() bool { return b.in.Ready() == 1 })
+	b.in.Stop()
+	if got := b.in.Left(); got.Messages != 2 {
+		t.Errorf("left %+v, want 2 messages", got)
+	}
+	p.send("sum", "m2")
+	p.write(zmtp.AppendPing(nil, 0, []byte("there?")))
+	var f zmtp.Frames
+	if p.next(&f); f.Command != zmtp.CommandPong || string(f.Body) != "there?" {
+		t.Errorf("a PING is answered with %s %q", f.Command, f.Body)
+	}
+	if got := b.in.Left(); got.Messages != 3 {
+		t.Errorf("left %+v, want 3 messages", got)
+	}
+	p.nc.Close()
+	if err := b.ended(); !errors.Is(err, io.EOF) {
+		t.Errorf("the loop of a peer that has left returns %v, want io.EOF", err)
+	}
+	for _, peer := range b.served(2) {
+		if string(peer.Conn.PeerIdentity()) == "b" {
+			peer.Close(errors.New("closed"))
+		}
+	}
+	if err := b.ended(); err == nil {
+		t.Error("the loop of a peer that was closed returns nil")
+	}
+	late.nc.Close()
+	// One that comes now is served like them.
+	b.dial(zmq4.Dealer, "c").send("sum", "m3")
+	eventually(t, func() bool { return b.in.Left().Messages == 4 })
+}
+
+// With many peers that all have something, and one that waits to be read.
+func TestStopWithManyPeers(t *testing.T) {
+	b := listen(t, zmq4.Pull, intake.Options{}, nil)
+	const peers = 200
+	for range peers {
+		b.dial(zmq4.Push, "").send("jobs", "m0", "m1")
+	}
+	eventually(t, func() bool { return b.in.Ready() == peers })
+	received := make(chan int)
+	go func() {
+		n := 0
+		for {
+			batch, err := b.in.Receive(t.Context(), pluginapi.Room{Messages: 7, Bytes: 1 << 20})
+			if n += len(batch.Deliveries); err != nil {
+				received <- n
+				return
+			}
+		}
+	}()
+	eventually(t, func() bool { return b.in.Counters().Messages > 100 })
+	b.in.Stop()
+	if got := b.in.Left().Messages + <-received; got != 2*peers {
+		t.Errorf("%d messages were received or left, want %d", got, 2*peers)
+	}
+	for range peers {
+		if err := b.ended(); err != nil {
+			t.Errorf("Serve returns %v", err)
+		}
+	}
+}
