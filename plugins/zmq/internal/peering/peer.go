@@ -3,6 +3,7 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -40,9 +41,9 @@ func (p *Peer) Context() context.Context { return p.ctx }
 func (p *Peer) Cause() error { return context.Cause(p.ctx) }
 
 // Close closes the connection, which ends its reads and writes. The first cause
-// stays. Any goroutine may call it, any number of times.
+// stays, nil = it has left. Any goroutine may call it, any number of times.
 func (p *Peer) Close(cause error) {
-	p.cancel(cause)
+	p.cancel(cmp.Or(cause, errLeft))
 	_ = p.Conn.NetConn().Close() // nothing is left to be told: what was not written is the queue's to report
 }
 

@@ -25,6 +25,7 @@ type Peering struct {
 	room     room
 	counters counters
 	notices  notices
+	limits   limits
 
 	taking     context.Context // done once no further peers are taken
 	stopTaking context.CancelFunc
@@ -51,8 +52,9 @@ func start(ctx context.Context, c Config, dialer func(context.Context, Address) 
 	c = c.withDefaults()
 	p := &Peering{
 		config: c, log: c.Log, dialer: dialer,
-		room: room{most: c.MaxPeers, arrivals: map[*arrival]struct{}{}},
-		poke: make(chan struct{}, 1), peers: map[*Peer]struct{}{}, closed: make(chan struct{}),
+		room:   room{most: c.MaxPeers, arrivals: map[*arrival]struct{}{}},
+		limits: limits{heartbeat: c.Heartbeat, probe: probeEvery, unanswered: unansweredLimit},
+		poke:   make(chan struct{}, 1), peers: map[*Peer]struct{}{}, closed: make(chan struct{}),
 	}
 	if c.Bind != nil {
 		l, f := listen(ctx, *c.Bind, c.Resume, c.Log)

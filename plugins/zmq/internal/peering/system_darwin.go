@@ -30,4 +30,4 @@ func peerPID(nc *net.UnixConn) int {
 }
 
 // unanswered is not known here: the system's own limits hold.
-func unanswered(net.Conn) time.Duration { return 0 }
+func unanswered(net.Conn) (age time.Duration, outstanding bool) { return 0, false }

@@ -32,23 +32,20 @@ func peerPID(nc *net.UnixConn) int {
 	return pid
 }
 
-// unanswered is for how long the other machine has acknowledged nothing while
-// something is on its way there, 0 = nothing is. A peer that does not read still
-// acknowledges the probes of its closed window.
-func unanswered(nc net.Conn) time.Duration {
+// unanswered is for how long the other machine has acknowledged nothing, if
+// something that it has room for is on its way there. A peer that does not read
+// has no room: then the system's own probes decide.
+func unanswered(nc net.Conn) (age time.Duration, outstanding bool) {
 	if _, ok := nc.(*net.TCPConn); !ok {
-		return 0
+		return 0, false
 	}
-	var since time.Duration
 	err := control(nc, func(fd int) error {
 		i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err == nil && (i.Unacked > 0 || i.Probes > 0) {
-			since = time.Duration(i.Last_ack_recv) * time.Millisecond
+		if err == nil {
+			age = time.Duration(i.Last_ack_recv) * time.Millisecond
+			outstanding = i.Unacked > 0 && i.Snd_wnd > 0
 		}
 		return err
 	})
-	if err != nil {
-		return 0
-	}
-	return since
+	return age, outstanding && err == nil
 }

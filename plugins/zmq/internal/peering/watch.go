@@ -17,20 +17,21 @@ const silentIntervals = 3
 // acknowledges what was sent to it. TCP_USER_TIMEOUT would do that for us, but
 // it also ends connections to peers that are there and merely do not read.
 const (
-	probeEvery   = 10 * time.Second
-	unansweredAt = 30 * time.Second
+	probeEvery      = 10 * time.Second
+	unansweredLimit = 30 * time.Second
 )
 
 var (
-	errControls     = errors.New("it sends PINGs and does not read the answers")
-	errUnanswered   = fmt.Errorf("the other machine has acknowledged nothing for %v", unansweredAt)
-	errPingTooLarge = errors.New("it sent a PING that is none")
+	errControls = errors.New("it sends PINGs and does not read the answers")
+	errNoPing   = errors.New("it sent a PING that is none")
 )
 
-// silentError is why a peer was closed from which nothing came.
-type silentError struct{ limit time.Duration }
-
-func (e *silentError) Error() string { return fmt.Sprintf("nothing came from it for %v", e.limit) }
+// limits are what peers are closed for.
+type limits struct {
+	heartbeat  time.Duration // 0 = no PINGs
+	probe      time.Duration // between two looks at what is not acknowledged
+	unanswered time.Duration // for how long that may be
+}
 
 // Ping answers a PING, whose body it is given, and obeys its time to live: a
 // peer from which nothing comes for that long is closed (RFC 37, "Connection
@@ -38,7 +39,7 @@ func (e *silentError) Error() string { return fmt.Sprintf("nothing came from it 
 func (p *Peer) Ping(body []byte) error {
 	ttl, context, ok := zmtp.ParsePing(body)
 	if !ok {
-		return errPingTooLarge
+		return errNoPing
 	}
 	if p.ttl.Swap(int64(ttl)) != int64(ttl) && p.poke != nil {
 		select {
@@ -63,8 +64,9 @@ func (p *Peer) HungUp() bool {
 // watched is what the watcher knows of a peer.
 type watched struct {
 	pinged time.Time // the last time
-	probed time.Time
-	seen   time.Time // of unread bytes
+	unread time.Time // the last time that bytes waited to be read
+	probed time.Time // the last time
+	stuck  time.Time // since when every probe has found the same bytes not acknowledged; zero = the last one has not
 }
 
 // watch sends PINGs and closes peers that are silent. It wakes when something is
@@ -103,14 +105,12 @@ func (p *Peering) look(known map[*Peer]*watched, now time.Time) time.Duration {
 			w = &watched{pinged: now, probed: now}
 			known[peer] = w
 		}
-		due, cause := w.look(peer, p.config.Heartbeat, now)
+		due, cause := w.look(peer, p.limits, now)
 		if cause != nil {
 			peer.Close(cause)
 			continue
 		}
-		if due.Before(next) {
-			next = due
-		}
+		next = earlier(next, due)
 	}
 	for peer := range known {
 		if !there[peer] {
@@ -122,39 +122,59 @@ func (p *Peering) look(known map[*Peer]*watched, now time.Time) time.Duration {
 
 // look does what is due for one peer and returns when something is due again, or
 // why the peer is to be closed.
-func (w *watched) look(peer *Peer, heartbeat time.Duration, now time.Time) (time.Time, error) {
-	next := now.Add(time.Hour)
-	if heartbeat > 0 {
-		if now.Sub(w.pinged) >= heartbeat {
+func (w *watched) look(peer *Peer, l limits, now time.Time) (time.Time, error) {
+	next := w.probed.Add(l.probe)
+	if !now.Before(next) {
+		w.probed, next = now, now.Add(l.probe)
+		age, outstanding := unanswered(peer.Conn.NetConn())
+		if w.isStuck(age, outstanding, l.unanswered, now) {
+			return next, fmt.Errorf("the other machine has acknowledged nothing for %v", l.unanswered)
+		}
+	}
+	if l.heartbeat > 0 {
+		if now.Sub(w.pinged) >= l.heartbeat {
 			w.pinged = now
-			if !peer.Out.Control(zmtp.AppendPing(nil, silentIntervals*heartbeat, nil)) {
+			if !peer.Out.Control(zmtp.AppendPing(nil, silentIntervals*l.heartbeat, nil)) {
 				return next, errControls
 			}
 		}
-		next = earlier(next, w.pinged.Add(heartbeat))
+		next = earlier(next, w.pinged.Add(l.heartbeat))
 	}
-	if limit := allowed(heartbeat, time.Duration(peer.ttl.Load())); limit > 0 {
-		seen := peer.since.Add(time.Duration(peer.seen.Load()))
-		if w.seen.After(seen) {
-			seen = w.seen
-		}
-		if now.Sub(seen) >= limit {
-			// A reader that is held back leaves unread what came in time.
-			events, err := poll(peer.Conn.NetConn(), pollReadable)
-			if err != nil || events == 0 {
-				return next, &silentError{limit: limit}
-			}
-			w.seen, seen = now, now
-		}
-		next = earlier(next, seen.Add(limit))
+	limit := allowed(l.heartbeat, time.Duration(peer.ttl.Load()))
+	if limit == 0 {
+		return next, nil
 	}
-	if now.Sub(w.probed) >= probeEvery {
-		w.probed = now
-		if unanswered(peer.Conn.NetConn()) >= unansweredAt {
-			return next, errUnanswered
+	seen := w.lastSeen(peer)
+	if now.Sub(seen) >= limit {
+		// A reader that is held back leaves unread what came in time.
+		if events, err := poll(peer.Conn.NetConn(), pollReadable); err != nil || events == 0 {
+			return next, fmt.Errorf("nothing came from it for %v", limit)
 		}
+		w.unread, seen = now, now
 	}
-	return earlier(next, w.probed.Add(probeEvery)), nil
+	return earlier(next, seen.Add(limit)), nil
+}
+
+// lastSeen is when something came in last, or was there unread.
+func (w *watched) lastSeen(peer *Peer) time.Time {
+	seen := peer.since.Add(time.Duration(peer.seen.Load()))
+	if w.unread.After(seen) {
+		return w.unread
+	}
+	return seen
+}
+
+// isStuck judges one probe: age is the time since the last acknowledgement. One
+// probe alone says little, as something may have been sent a moment ago, after a
+// long pause.
+func (w *watched) isStuck(age time.Duration, outstanding bool, limit time.Duration, now time.Time) bool {
+	switch {
+	case !outstanding:
+		w.stuck = time.Time{}
+	case w.stuck.IsZero() || age < now.Sub(w.stuck):
+		w.stuck = now
+	}
+	return !w.stuck.IsZero() && now.Sub(w.stuck) >= limit
 }
 
 // allowed is how long nothing may come from a peer, 0 = for ever.
