@@ -85,7 +85,7 @@ func (p *Peering) refuses(remote string, err error) {
 // hungUpAtOnce reports whether a handshake failed for want of any byte.
 func hungUpAtOnce(err error) bool {
 	var h *zmtp.HandshakeError
-	return errors.As(err, &h) && h.Stage == zmtp.StageGreeting && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
+	return errors.As(err, &h) && h.Stage == zmtp.StageGreeting && hasLeft(err)
 }
 
 // dropped tells of an accepted peer that was closed for what it did.

@@ -24,12 +24,14 @@ func dial(ctx context.Context, a Address) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Network == TCP && nc.LocalAddr().String() == nc.RemoteAddr().String() {
+	if a.Network == TCP && isSelf(nc) {
 		_ = nc.Close()
 		return nil, errSelf
 	}
 	return nc, nil
 }
+
+func isSelf(nc net.Conn) bool { return nc.LocalAddr().String() == nc.RemoteAddr().String() }
 
 // keepDialing keeps one address connected until no peers are taken any more.
 func (p *Peering) keepDialing(i int) {

@@ -10,9 +10,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/longshore-go/longshore/core"
 )
@@ -22,6 +23,8 @@ import (
 const (
 	probeTimeout = 2 * time.Second
 	ipcTries     = 5 // files that come and go while one is opened
+	lockTimeout  = 2 * time.Second
+	lockStep     = 2 * time.Millisecond
 )
 
 // identity is what a file is, whatever its name.
@@ -36,6 +39,8 @@ type file struct {
 // listenIPC opens a path. A file that nobody listens on any more is removed, a
 // live one is a conflict, and what is no socket is never touched.
 func listenIPC(ctx context.Context, a Address) (*listener, *core.Fault) {
+	unlock := lockFolder(ctx, filepath.Dir(a.Path))
+	defer unlock()
 	var err error
 	for range ipcTries {
 		var l *listener
@@ -45,11 +50,32 @@ func listenIPC(ctx context.Context, a Address) (*listener, *core.Fault) {
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, ipcFault(a, err)
 		}
-		if f := clear(ctx, a); f != nil {
+		if f := clearStale(ctx, a); f != nil {
 			return nil, f
 		}
 	}
 	return nil, ipcFault(a, err)
+}
+
+// lockFolder keeps endpoints apart that open or remove files of one folder at
+// one moment: a socket that is bound and does not listen yet looks stale, and the
+// number of a file that was removed is soon another's. The lock is the kernel's,
+// on the folder itself, and advice: where it is not to be had, as on some network
+// file systems, or not in time, the work is done without it.
+func lockFolder(ctx context.Context, folder string) (unlock func()) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	for err = unix.EWOULDBLOCK; errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil && !sleep(ctx, lockStep) {
+			break
+		}
+	}
+	return func() { _ = f.Close() } // which ends the lock
 }
 
 // bindIPC makes the socket and its file, and remembers which file that is.
@@ -70,8 +96,8 @@ func bindIPC(ctx context.Context, a Address) (*listener, error) {
 	return &listener{Listener: l, address: a, file: &file{path: a.Path, id: identify(fi)}}, nil
 }
 
-// clear removes a file that nobody listens on any more.
-func clear(ctx context.Context, a Address) *core.Fault {
+// clearStale removes a file that nobody listens on any more.
+func clearStale(ctx context.Context, a Address) *core.Fault {
 	before, err := os.Lstat(a.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -95,52 +121,30 @@ func clear(ctx context.Context, a Address) *core.Fault {
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return inTheWay(a, fmt.Sprintf("a socket is there that does not refuse: %v", bare(err)), "stop the process that holds it, or use another path")
 	}
-	// A file that has the same name by now was made later.
-	if now, err := os.Lstat(a.Path); err != nil || !now.ModTime().Equal(before.ModTime()) {
-		return nil
-	}
-	if err := (&file{path: a.Path, id: identify(before)}).remove(); err != nil {
+	if err := (&file{path: a.Path, id: identify(before)}).unlink(); err != nil {
 		return ipcFault(a, err)
 	}
 	return nil
 }
 
-// remove removes the file, if its name still stands for it and not for what
-// another process has put there. Two processes may do so at the same moment, so
-// the file is taken aside first, and put back if it turns out to be another.
+// remove removes the file of a listener that is still open.
 func (f *file) remove() error {
-	if ours, err := f.at(f.path); !ours {
-		return err
-	}
-	aside := filepath.Join(filepath.Dir(f.path), "."+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(f.id.inode, 36))
-	if err := os.Rename(f.path, aside); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
-	if ours, err := f.at(aside); !ours {
-		return errors.Join(err, putBack(aside, f.path))
-	}
-	return os.Remove(aside)
+	unlock := lockFolder(context.Background(), filepath.Dir(f.path))
+	defer unlock()
+	return f.unlink()
 }
 
-// putBack gives a file its name back, unless that has been taken.
-func putBack(aside, path string) error {
-	err := os.Link(aside, path)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return os.Rename(aside, path)
+// unlink removes the file, if its name still stands for it and not for what
+// another process has put there.
+func (f *file) unlink() error {
+	fi, err := os.Lstat(f.path)
+	if err == nil && identify(fi) == f.id {
+		err = os.Remove(f.path)
 	}
-	return os.Remove(aside)
-}
-
-// at reports whether the file is the one with a name.
-func (f *file) at(path string) (bool, error) {
-	fi, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
-	return err == nil && identify(fi) == f.id, err
+	return err
 }
 
 func identify(fi fs.FileInfo) identity {
