@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -287,26 +286,6 @@ func fault(t *testing.T, change func(*Config)) *core.Fault {
 		t.Errorf("the fault does not name the field and a fix: %+v", f)
 	}
 	return f
-}
-
-// python is an interpreter that has libzmq.
-func python(t *testing.T) string {
-	t.Helper()
-	for _, path := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(path, "-c", "import zmq").Run() == nil {
-			return path
-		}
-	}
-	t.Skip("no python3 with zmq is installed: tools/needs.sh names the package")
-	return ""
-}
-
-// libzmq runs a script of pyzmq, whose arguments are sys.argv[1:].
-func libzmq(t *testing.T, script string, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), python(t), append([]string{"-u", "-c", script}, args...)...)
-	cmd.Stderr = os.Stderr
-	return cmd
 }
 
 // ticket asks for a receipt that must be a confirmation.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 // leave makes the socket's file of a process that was killed.
@@ -59,19 +60,13 @@ func TestZ09RollingRestart(t *testing.T) {
 	if got := entries(t, folder); len(got) != 1 || got[0] != "s" {
 		t.Fatalf("after the old one's end there is %q", got)
 	}
-	publisher := libzmq(t, `
-import sys, zmq
-c = zmq.Context()
-s = c.socket(zmq.PUSH)
-s.connect(sys.argv[1])
+	zmqtest.Python(t, `
+s = ctx.socket(zmq.PUSH)
+s.connect(arg[0])
 for i in range(10):
     s.send_multipart([b"jobs", b"m%02d" % i])
-s.close(linger=5000)
-c.term()
+hear()
 `, "ipc://"+path)
-	if err := publisher.Run(); err != nil {
-		t.Fatal(err)
-	}
 	wait(t, "ten messages", func() bool { return young.have() == 10 })
 	if got := old.log.with("level=WARN"); len(got) != 0 {
 		t.Errorf("lines of the old one: %q", got)
