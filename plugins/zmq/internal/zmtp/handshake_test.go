@@ -5,7 +5,9 @@ package zmtp_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,80 +17,232 @@ import (
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
-// limit bounds a test on a busy machine, with the race detector on.
-const limit = time.Minute
-
-const mib = 1 << 20
-
-// pair is two ends of a TCP connection.
-func pair(t testing.TB) (a, b net.Conn) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// Two of our own, with and without an identity.
+func TestHandshake(t *testing.T) {
+	for own, other := range socketTypes {
+		t.Run(string(own), func(t *testing.T) {
+			a, b := opened(t, zmtp.Options{Type: own, Identity: []byte("me\x00")}, zmtp.Options{Type: other, Accepted: true})
+			if a.PeerType() != other || b.PeerType() != own {
+				t.Errorf("types %s and %s", a.PeerType(), b.PeerType())
+			}
+			if got := string(b.PeerIdentity()); got != "me\x00" || len(a.PeerIdentity()) != 0 {
+				t.Errorf("identities %q and %q", got, a.PeerIdentity())
+			}
+			if _, err := a.NetConn().Write(zmtp.AppendFrame(zmtp.AppendFrame(nil, []byte("a"), true), []byte("b"), false)); err != nil {
+				t.Fatal(err)
+			}
+			var f zmtp.Frames
+			if err := next(b.Reader(), &f); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([][]byte{[]byte("a"), []byte("b")}, f.List); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
-	defer l.Close()
-	a, err = net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err = l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = a.Close(), b.Close() })
-	return a, b
 }
 
-// opened is a connection with its handshake done, and its peer.
-func opened(t testing.TB, own, other zmtp.Options) (a, b *zmtp.Conn) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	na, nb := pair(t)
+// A peer that says something else than its READY, something no version 3 peer
+// says, or a type that does not go with ours is refused with the reason, its
+// connection closed.
+func TestHandshakeRefuses(t *testing.T) {
+	pull := zmtp.Options{Type: zmq4.Pull}
+	long := strings.Repeat("x", 5000)
+	for name, tt := range map[string]struct {
+		send  []byte
+		stage zmtp.Stage
+		want  string
+	}{
+		"HTTP":                     {[]byte("GET / HTTP/1.1\r\n\r\n"), zmtp.StageGreeting, "HTTP"},
+		"TLS":                      {[]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), zmtp.StageGreeting, "no ZMTP"},
+		"zeros":                    {make([]byte, 64), zmtp.StageGreeting, "no ZMTP"},
+		"signature without end":    {append([]byte{0xff}, make([]byte, 8)...), zmtp.StageGreeting, "hung up"},
+		"signature with bad end":   {append([]byte{0xff}, "12345678\x81"...), zmtp.StageGreeting, "no ZMTP"},
+		"ZMTP 1":                   {[]byte{1, 0}, zmtp.StageGreeting, "ZMTP 1"},
+		"ZMTP 1, long identity":    {append([]byte{0xff, 0, 0, 0, 0, 0, 0, 1, 1, 0}, "id"...), zmtp.StageGreeting, "ZMTP 1"},
+		"ZMTP 2":                   {greeting(1, 0, "")[:12], zmtp.StageGreeting, "ZMTP 2"},
+		"as-server":                {func() []byte { b := greeting(3, 0, "NULL"); b[32] = 2; return b }(), zmtp.StageGreeting, "as-server"},
+		"PLAIN":                    {greeting(3, 0, "PLAIN"), zmtp.StageMechanism, `"PLAIN"`},
+		"CURVE":                    {greeting(3, 1, "CURVE"), zmtp.StageMechanism, `"CURVE"`},
+		"no mechanism":             {greeting(3, 1, ""), zmtp.StageMechanism, `""`},
+		"a message for READY":      {append(greeting(3, 0, "NULL"), 0, 1, 'x'), zmtp.StageReady, "flags"},
+		"READY with more":          {append(greeting(3, 0, "NULL"), 5, 1, 'x'), zmtp.StageReady, "flags"},
+		"another command":          {append(greeting(3, 0, "NULL"), command("HELLO")...), zmtp.StageReady, `"HELLO"`},
+		"ERROR":                    {append(greeting(3, 0, "NULL"), command("ERROR\x04nope")...), zmtp.StageReady, `refuses: "nope"`},
+		"empty command":            {append(greeting(3, 0, "NULL"), 4, 0), zmtp.StageReady, "without a name"},
+		"name cut off":             {append(greeting(3, 0, "NULL"), 4, 3, 5, 'R', 'E'), zmtp.StageReady, "without a name"},
+		"READY of 5000 bytes":      {hello("Socket-Type", "PUSH", "X-A", long), zmtp.StageReady, "the limit is 4096"},
+		"READY of 2^63-1 bytes":    {append(greeting(3, 0, "NULL"), 6, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), zmtp.StageReady, "the limit is 4096"},
+		"no metadata":              {hello(), zmtp.StageReady, "without Socket-Type"},
+		"two types":                {hello("Socket-Type", "PUSH", "socket-type", "PUSH"), zmtp.StageReady, "two Socket-Type"},
+		"two identities":           {hello("Socket-Type", "PUSH", "Identity", "a", "IDENTITY", "b"), zmtp.StageReady, "two Identity"},
+		"identity of 256 bytes":    {hello("Socket-Type", "PUSH", "Identity", long[:256]), zmtp.StageReady, "256 bytes"},
+		"unknown type":             {hello("Socket-Type", "TELEX"), zmtp.StageType, `"TELEX"`},
+		"empty type":               {hello("Socket-Type", ""), zmtp.StageType, `""`},
+		"type that does not match": {hello("Socket-Type", "PUB"), zmtp.StageType, `"PUB" socket, which does not go with our PULL`},
+		"nothing":                  {nil, zmtp.StageGreeting, "hung up"},
+		"greeting alone":           {greeting(3, 0, "NULL"), zmtp.StageReady, "hung up"},
+		"half a READY":             {hello("Socket-Type", "PUSH")[:80], zmtp.StageReady, "hung up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends := tt.want == "hung up"
+			_, _, err := against(t, tt.send, ends, pull)
+			var fault *zmtp.HandshakeError
+			if !errors.As(err, &fault) {
+				t.Fatalf("error %v", err)
+			}
+			if fault.Stage != tt.stage || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q of the stage %q", err, tt.want, tt.stage)
+			}
+			if ends != errors.Is(err, io.EOF) {
+				t.Errorf("%v: the end of stream is not told", err)
+			}
+		})
+	}
+}
+
+// What would make the library panic is refused before it sees it: lengths of
+// metadata that it does not check, socket types that it does not know.
+func TestHandshakeMetadataThatPanicsTheLibrary(t *testing.T) {
+	for name, body := range map[string]string{
+		"name longer than the rest":     "READY\x7fSocket-Type",
+		"no room for the value's size":  "READY\x0bSocket-Type\x00\x00",
+		"name alone":                    "READY\x0bSocket-Type",
+		"value longer than the rest":    "READY\x0bSocket-Type\x00\x00\x00\x7fPUSH",
+		"value of 4 GiB":                "READY\x0bSocket-Type\xff\xff\xff\xffPUSH",
+		"a byte behind the properties":  "READY" + metadata("Socket-Type", "PUSH") + "\x01",
+		"empty name":                    "READY" + metadata("Socket-Type", "PUSH", "", "x"),
+		"unknown type":                  "READY" + metadata("Socket-Type", "TELEX"),
+		"a type in another case alone":  "READY" + metadata("SOCKET-TYPE", "push"),
+		"metadata without a type":       "READY" + metadata("Identity", "x"),
+		"a type for the library to cut": "READY" + metadata("Socket-Type", "PUSH\x00"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			send := append(greeting(3, 0, "NULL"), command(body)...)
+			_, _, err := against(t, send, false, zmtp.Options{Type: zmq4.Pull})
+			var fault *zmtp.HandshakeError
+			if !errors.As(err, &fault) {
+				t.Fatalf("error %v", err)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// Property names in any case and unknown properties are no reason to refuse,
+// nor are later minor versions.
+func TestHandshakeTolerates(t *testing.T) {
+	for name, tt := range map[string]struct {
+		send     []byte
+		identity string
+	}{
+		"lower case":       {hello("socket-type", "PUSH", "identity", "a"), "a"},
+		"upper case":       {hello("IDENTITY", "b", "SOCKET-TYPE", "PUSH"), "b"},
+		"other properties": {hello("X-A", "1", "Resource", "", "Socket-Type", "PUSH", "x-a", "2"), ""},
+		"longest identity": {hello("Socket-Type", "PUSH", "Identity", strings.Repeat("i", 255)), strings.Repeat("i", 255)},
+		"version 3.1":      {append(greeting(3, 1, "NULL"), hello("Socket-Type", "PUSH")[64:]...), ""},
+		"version 4":        {append(greeting(4, 0, "NULL"), hello("Socket-Type", "PUSH")[64:]...), ""},
+		"long READY":       {hello("Socket-Type", "PUSH", "X-A", strings.Repeat("x", 3000)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, err := against(t, tt.send, true, zmtp.Options{Type: zmq4.Pull})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(c.PeerIdentity()); got != tt.identity || c.PeerType() != zmq4.Push {
+				t.Errorf("a %s called %q", c.PeerType(), got)
+			}
+		})
+	}
+}
+
+// A peer that says nothing, or a byte now and then, is given up at the deadline
+// and its connection closed.
+func TestHandshakeSilentPeer(t *testing.T) {
+	for name, send := range map[string][]byte{"silent": nil, "half a greeting": greeting(3, 0, "NULL")[:30], "no READY": greeting(3, 0, "NULL")} {
+		t.Run(name, func(t *testing.T) {
+			ours, peer := pair(t)
+			if _, err := peer.Write(send); err != nil {
+				t.Fatal(err)
+			}
+			const wait = 100 * time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			start := time.Now()
+			_, err := zmtp.Open(ctx, ours, zmtp.Options{Type: zmq4.Pull, MaxMessage: mib})
+			var fault *zmtp.HandshakeError
+			if !errors.As(err, &fault) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error %v", err)
+			}
+			if took := time.Since(start); took < wait/2 || took > limit/2 {
+				t.Errorf("given up after %v", took)
+			}
+			if _, err := ours.Write([]byte{0}); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("the connection is still open: %v", err)
+			}
+		})
+	}
+}
+
+// The end of a context without a deadline ends a handshake.
+func TestHandshakeCancelled(t *testing.T) {
+	ours, peer := pair(t)
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		var err error
-		b, err = zmtp.Open(ctx, nb, other)
+		_, err := zmtp.Open(ctx, ours, zmtp.Options{Type: zmq4.Pull, MaxMessage: mib})
 		done <- err
 	}()
-	a, err := zmtp.Open(ctx, na, own)
-	if err := errors.Join(err, <-done); err != nil {
+	if _, err := io.ReadFull(peer, make([]byte, 64)); err != nil { // it waits for our greeting by now
 		t.Fatal(err)
 	}
-	return a, b
-}
-
-// next is the next message or command of c.
-func next(t testing.TB, r *zmtp.Reader, f *zmtp.Frames) error {
-	t.Helper()
-	for {
-		if ok, err := r.Next(f); ok || err != nil {
-			return err
-		}
-		if err := r.Fill(); err != nil {
-			return err
-		}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if n, err := io.Copy(io.Discard, peer); n != 0 || err != nil {
+		t.Errorf("the peer has heard %d bytes more, %v", n, err)
 	}
 }
 
-func TestHandshakeOfOurOwn(t *testing.T) {
-	a, b := opened(t, zmtp.Options{Type: zmq4.Dealer, Identity: []byte("me\x00"), MaxMessage: mib},
-		zmtp.Options{Type: zmq4.Router, Accepted: true, MaxMessage: mib})
-	if a.PeerType() != zmq4.Router || b.PeerType() != zmq4.Dealer {
-		t.Errorf("types %s and %s", a.PeerType(), b.PeerType())
-	}
-	if got := string(b.PeerIdentity()); got != "me\x00" || len(a.PeerIdentity()) != 0 {
-		t.Errorf("identities %q and %q", got, a.PeerIdentity())
-	}
-	if _, err := a.NetConn().Write(zmtp.AppendFrame(zmtp.AppendFrame(nil, []byte("a"), true), []byte("b"), false)); err != nil {
+// A deadline of the handshake does not stay.
+func TestHandshakeClearsItsDeadline(t *testing.T) {
+	ours, peer := pair(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := peer.Write(hello("Socket-Type", "PUSH")); err != nil {
 		t.Fatal(err)
 	}
+	c, err := zmtp.Open(ctx, ours, zmtp.Options{Type: zmq4.Pull, MaxMessage: mib})
+	if err != nil {
+		t.Skipf("the machine is too slow: %v", err)
+	}
+	<-ctx.Done()
+	go func() { _, _ = peer.Write([]byte{0, 1, 'x'}) }()
 	var f zmtp.Frames
-	if err := next(t, b.Reader(), &f); err != nil {
-		t.Fatal(err)
+	if err := next(c.Reader(), &f); err != nil {
+		t.Error(err)
 	}
-	if diff := cmp.Diff([][]byte{[]byte("a"), []byte("b")}, f.List); diff != "" {
-		t.Error(diff)
+}
+
+// Options that the library would panic at, or cut off, are refused.
+func TestHandshakeOptions(t *testing.T) {
+	for name, o := range map[string]zmtp.Options{
+		"no type":       {MaxMessage: 1},
+		"unknown type":  {Type: "TELEX", MaxMessage: 1},
+		"long identity": {Type: zmq4.Dealer, Identity: make([]byte, 256), MaxMessage: 1},
+		"no limit":      {Type: zmq4.Pull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, _ := pair(t)
+			_, err := zmtp.Open(t.Context(), ours, o)
+			var fault *zmtp.HandshakeError
+			if !errors.As(err, &fault) || fault.Stage != zmtp.StageOptions {
+				t.Errorf("error %v", err)
+			}
+			if _, err := ours.Write([]byte{0}); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("the connection is still open: %v", err)
+			}
+		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/longshore-go/longshore/plugins/internal/poison"
 )
 
 // MaxFrames is the most frames of one message: three are read, two more may
@@ -141,8 +143,8 @@ func (r *Reader) filled(n int) {
 	r.end += n
 	switch {
 	case n == room:
-		r.size = min(max(r.size, len(r.slab.data))*slabStep, r.most)
-	case r.Buffered() < r.size/(2*slabStep):
+		r.size = min(r.size*slabStep, r.most)
+	case n < r.size/(2*slabStep):
 		r.size = max(r.size/slabStep, minSlab)
 	}
 }
@@ -153,33 +155,40 @@ func (r *Reader) reserve() {
 		r.begin(takeSlab(r.size))
 		return
 	}
-	alone := r.slab.refs.Load() == 1 && r.mark == r.start
+	alone := r.mark == r.start && r.slab.refs.Load() == 1
 	if alone && r.start > 0 {
 		r.end = copy(r.slab.data, r.slab.data[r.start:r.end])
 		r.start, r.mark = 0, 0
 	}
-	need := r.wanted()
-	room := len(r.slab.data) - r.end
-	if room >= min(need, max(len(r.slab.data)/4, minSlab/2)) && (!alone || len(r.slab.data) >= r.size) {
-		return
+	if !r.fits(alone) {
+		r.move()
 	}
-	if alone && r.Buffered() == 0 && room >= r.size {
-		return
-	}
-	r.move(need)
 }
 
-// wanted is how many bytes of the message at start are still to come, as far
+// fits reports whether the next read goes into the slab as it is.
+func (r *Reader) fits(alone bool) bool {
+	size, part := len(r.slab.data), r.Buffered()
+	room := size - r.end
+	switch {
+	case size > maxSlab && r.part.known <= maxSlab:
+		return false // its large message has gone
+	case alone && size < r.size && part <= size/slabStep:
+		return false // the peer sends more at a time
+	default:
+		return room >= size/slabStep || r.missing() <= room && part > size/slabStep
+	}
+}
+
+// missing is how many bytes of the message at start are still to come, as far
 // as is known: at least one.
-func (r *Reader) wanted() int { return max(r.part.known-r.Buffered(), 1) }
+func (r *Reader) missing() int { return max(r.part.known-r.Buffered(), 1) }
 
 // move goes on in a new slab, to which the part of a message at the end is
 // taken along. What is announced alone takes no memory: a slab beyond the
-// pooled sizes is at most twice as large as what has arrived.
-func (r *Reader) move(need int) {
+// pooled sizes is at most slabStep times as large as what has arrived.
+func (r *Reader) move() {
 	part := r.slab.data[r.start:r.end]
-	size := max(r.size, len(part)+min(need, max(len(part), minSlab)))
-	s := takeSlab(size)
+	s := takeSlab(max(r.size, len(part)+min(r.missing(), (slabStep-1)*max(len(part), minSlab))))
 	n := copy(s.data, part)
 	r.retire()
 	r.begin(s)
@@ -231,6 +240,9 @@ func (r *Reader) Spent() {
 	}
 	clear(r.handed)
 	r.handed = r.handed[:0]
+	if r.slab != nil {
+		poison.Bytes(r.slab.data[r.mark:r.start])
+	}
 	r.mark = r.start
 }
 
