@@ -60,7 +60,7 @@ func (p *Peering) reach(i int) (*Peer, error) {
 	ctx, cancel := context.WithTimeout(p.taking, p.config.HandshakeTimeout)
 	defer cancel()
 	a := p.config.Connect[i]
-	nc, err := p.dialer(ctx, a)
+	nc, err := p.how.dial(ctx, a)
 	if err != nil {
 		return nil, err
 	}

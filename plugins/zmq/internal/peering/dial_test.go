@@ -62,6 +62,11 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
+// dials is a Peering's workings with another way to dial.
+func dials(dial func(ctx context.Context, a Address) (net.Conn, error)) workings {
+	return workings{dial: dial, probe: probeEvery, unanswered: unansweredLimit}
+}
+
 // The pauses of the loop itself, on a clock of its own: each within its step, and
 // of all of them some above and some below its middle.
 func TestDialLoop(t *testing.T) {
@@ -70,12 +75,12 @@ func TestDialLoop(t *testing.T) {
 		var mu sync.Mutex
 		var at []time.Time
 		s := &served{log: newLines()}
-		p, err := start(t.Context(), s.config(zmq4.Push, connected(t, "tcp://h:1")), func(context.Context, Address) (net.Conn, error) {
+		p, err := start(t.Context(), s.config(zmq4.Push, connected(t, "tcp://h:1")), dials(func(context.Context, Address) (net.Conn, error) {
 			mu.Lock()
 			at = append(at, time.Now())
 			mu.Unlock()
 			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-		})
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,10 +125,10 @@ func TestCloseWhileDialing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &served{log: newLines()}
-		p, err := start(t.Context(), s.config(zmq4.Push, connected(t, "tcp://h:1", "tcp://h:2")), func(ctx context.Context, _ Address) (net.Conn, error) {
+		p, err := start(t.Context(), s.config(zmq4.Push, connected(t, "tcp://h:1", "tcp://h:2")), dials(func(ctx context.Context, _ Address) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		})
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}

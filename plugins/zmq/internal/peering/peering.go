@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 )
 
 // ErrClosed is the cause of peers that Close has ended.
@@ -18,14 +19,13 @@ var ErrClosed = errors.New("the endpoint is closed")
 type Peering struct {
 	config Config
 	log    *slog.Logger
-	dialer func(ctx context.Context, a Address) (net.Conn, error)
+	how    workings
 
 	listener *listener // nil where it dials
 	links    *links    // nil where it listens
 	room     room
 	counters counters
 	notices  notices
-	limits   limits
 
 	taking     context.Context // done once no further peers are taken
 	stopTaking context.CancelFunc
@@ -45,16 +45,22 @@ type Peering struct {
 // Start listens, or begins to dial; it waits for no peer. ctx bounds the call
 // alone. Errors are *core.Fault, those of Bind with its path.
 func Start(ctx context.Context, c Config) (*Peering, error) {
-	return start(ctx, c, dial)
+	return start(ctx, c, workings{dial: dial, probe: probeEvery, unanswered: unansweredLimit})
 }
 
-func start(ctx context.Context, c Config, dialer func(context.Context, Address) (net.Conn, error)) (*Peering, error) {
+// workings are what tests do otherwise.
+type workings struct {
+	dial       func(ctx context.Context, a Address) (net.Conn, error)
+	probe      time.Duration // between two looks at what is not acknowledged
+	unanswered time.Duration // for how long that may be
+}
+
+func start(ctx context.Context, c Config, how workings) (*Peering, error) {
 	c = c.withDefaults()
 	p := &Peering{
-		config: c, log: c.Log, dialer: dialer,
-		room:   room{most: c.MaxPeers, arrivals: map[*arrival]struct{}{}},
-		limits: limits{heartbeat: c.Heartbeat, probe: probeEvery, unanswered: unansweredLimit},
-		poke:   make(chan struct{}, 1), peers: map[*Peer]struct{}{}, closed: make(chan struct{}),
+		config: c, log: c.Log, how: how,
+		room: room{most: c.MaxPeers, arrivals: map[*arrival]struct{}{}},
+		poke: make(chan struct{}, 1), peers: map[*Peer]struct{}{}, closed: make(chan struct{}),
 	}
 	if c.Bind != nil {
 		l, f := listen(ctx, *c.Bind, c.Resume, c.Log)

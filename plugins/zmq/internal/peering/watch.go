@@ -26,13 +26,6 @@ var (
 	errNoPing   = errors.New("it sent a PING that is none")
 )
 
-// limits are what peers are closed for.
-type limits struct {
-	heartbeat  time.Duration // 0 = no PINGs
-	probe      time.Duration // between two looks at what is not acknowledged
-	unanswered time.Duration // for how long that may be
-}
-
 // Ping answers a PING, whose body it is given, and obeys its time to live: a
 // peer from which nothing comes for that long is closed (RFC 37, "Connection
 // Heartbeating"). An error says that the connection must be closed.
@@ -105,7 +98,7 @@ func (p *Peering) look(known map[*Peer]*watched, now time.Time) time.Duration {
 			w = &watched{pinged: now, probed: now}
 			known[peer] = w
 		}
-		due, cause := w.look(peer, p.limits, now)
+		due, cause := w.look(peer, p.config.Heartbeat, p.how, now)
 		if cause != nil {
 			peer.Close(cause)
 			continue
@@ -122,25 +115,25 @@ func (p *Peering) look(known map[*Peer]*watched, now time.Time) time.Duration {
 
 // look does what is due for one peer and returns when something is due again, or
 // why the peer is to be closed.
-func (w *watched) look(peer *Peer, l limits, now time.Time) (time.Time, error) {
-	next := w.probed.Add(l.probe)
+func (w *watched) look(peer *Peer, heartbeat time.Duration, how workings, now time.Time) (time.Time, error) {
+	next := w.probed.Add(how.probe)
 	if !now.Before(next) {
-		w.probed, next = now, now.Add(l.probe)
+		w.probed, next = now, now.Add(how.probe)
 		age, outstanding := unanswered(peer.Conn.NetConn())
-		if w.isStuck(age, outstanding, l.unanswered, now) {
-			return next, fmt.Errorf("the other machine has acknowledged nothing for %v", l.unanswered)
+		if w.isStuck(age, outstanding, how.unanswered, now) {
+			return next, fmt.Errorf("the other machine has acknowledged nothing for %v", how.unanswered)
 		}
 	}
-	if l.heartbeat > 0 {
-		if now.Sub(w.pinged) >= l.heartbeat {
+	if heartbeat > 0 {
+		if now.Sub(w.pinged) >= heartbeat {
 			w.pinged = now
-			if !peer.Out.Control(zmtp.AppendPing(nil, silentIntervals*l.heartbeat, nil)) {
+			if !peer.Out.Control(zmtp.AppendPing(nil, silentIntervals*heartbeat, nil)) {
 				return next, errControls
 			}
 		}
-		next = earlier(next, w.pinged.Add(l.heartbeat))
+		next = earlier(next, w.pinged.Add(heartbeat))
 	}
-	limit := allowed(l.heartbeat, time.Duration(peer.ttl.Load()))
+	limit := allowed(heartbeat, time.Duration(peer.ttl.Load()))
 	if limit == 0 {
 		return next, nil
 	}
