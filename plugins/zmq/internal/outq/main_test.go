@@ -3,6 +3,7 @@
 package outq
 
 import (
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -105,4 +106,15 @@ func (r *receipts) await(tb testing.TB, n int) {
 
 func text(s string) *core.Message {
 	return &core.Message{Name: "jobs", Payload: []byte(s)}
+}
+
+// finished is a context that ends once all of a queue is written: the far end of
+// a test's connection does not end by itself.
+func finished(tb testing.TB, q *Queue) context.Context {
+	ctx, cancel := context.WithCancel(tb.Context())
+	go func() {
+		defer cancel()
+		<-q.done
+	}()
+	return ctx
 }

@@ -149,6 +149,12 @@ func (q *Queue) giveBack() {
 		q.filling = nil
 	}
 	q.waiting.shrink()
+	if cap(q.answers) > keptAnswers {
+		q.answers = nil
+	}
+	if cap(q.write.all) > keptAnswers {
+		q.write.all = nil
+	}
 	if cap(q.write.control) > keptControl {
 		q.write.control = nil
 	}
@@ -156,6 +162,9 @@ func (q *Queue) giveBack() {
 		q.control = nil
 	}
 }
+
+// keptAnswers is how many tickets an idle queue has memory for.
+const keptAnswers = ringLeast
 
 // keptControl is the memory for commands that an idle queue keeps: a few of
 // them, as heartbeats need.
