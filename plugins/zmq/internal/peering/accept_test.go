@@ -23,7 +23,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 		{"ipc", "ipc://" + t.TempDir() + "/s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := serve(t, zmq4.Pull, bound(t, c.address, func(c *Config) { c.HandshakeTimeout = 2 * time.Second }))
+			s := serve(t, zmq4.Pull, bound(t, c.address, func(c *Config) { c.HandshakeTimeout = 3 * time.Second }))
 			address := s.Addresses()[0]
 			silent := make([]net.Conn, 500)
 			for i := range silent {
@@ -34,7 +34,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 			began := time.Now()
 			send(t, foreign(t, address, zmq4.Push), "m1")
 			wait(t, "a message", func() bool { return s.have() == 1 })
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 2*time.Second {
 				t.Errorf("a peer beside %d silent connections was heard after %v", len(silent), took)
 			}
 

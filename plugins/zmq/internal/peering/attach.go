@@ -16,8 +16,9 @@ import (
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
-// errLeft is why a peer ended that has closed its connection in order.
-var errLeft = errors.New("the peer has closed the connection")
+// ErrLeft is why a peer ended that has closed its connection. Causes that wrap it
+// are no warning either.
+var ErrLeft = errors.New("the peer has closed the connection")
 
 // handshake makes a peer of a connection, or closes it.
 func (p *Peering) handshake(ctx context.Context, nc net.Conn, remote string, dialed int) (*Peer, error) {
@@ -46,11 +47,24 @@ func (p *Peering) serve(peer *Peer) error {
 		err = cause // what the reader has seen is only its effect
 	}
 	if hasLeft(err) {
-		err = errLeft
+		err = leaving(peer, err)
 	}
 	p.remove(peer)
 	p.drop(peer, err)
 	return err
+}
+
+// leaving is the error of a peer whose connection has ended. A write that fails,
+// as to a machine that is gone, shows as the same end to the one that reads.
+func leaving(peer *Peer, err error) error {
+	var call syscall.Errno
+	if written := peer.Out.Err(); errors.As(written, &call) && !hasLeft(written) {
+		return bare(written)
+	}
+	if errors.Is(err, ErrLeft) {
+		return err
+	}
+	return ErrLeft
 }
 
 // drop closes a peer and ends its queue. What nobody took out of it is refused.
@@ -68,7 +82,7 @@ func (p *Peering) drop(peer *Peer, cause error) {
 
 // hasLeft reports whether a peer ended as peers do.
 func hasLeft(err error) bool {
-	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return err == nil || errors.Is(err, ErrLeft) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // refuses tells of a connection that became no peer. One that ends without a
@@ -91,7 +105,7 @@ func hungUpAtOnce(err error) bool {
 // dropped tells of an accepted peer that was closed for what it did.
 func (p *Peering) dropped(peer *Peer, err error) {
 	switch {
-	case errors.Is(err, errLeft), errors.Is(err, ErrClosed):
+	case errors.Is(err, ErrLeft), errors.Is(err, ErrClosed):
 		p.log.Debug("a peer is gone", "peer", peer.Remote, "reason", err.Error())
 		return
 	}

@@ -192,7 +192,7 @@ func TestPeersThatRestart(t *testing.T) {
 				wait(t, "a message", func() bool { return other.have() == 1 })
 				other.end(t)
 				s.peers(t, 0)
-				want = append(want, "false "+address+": "+errLeft.Error())
+				want = append(want, "false "+address+": "+ErrLeft.Error())
 				if round < 3 {
 					other = serve(t, zmq4.Pull, bound(t, address))
 				}

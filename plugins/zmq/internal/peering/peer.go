@@ -43,7 +43,7 @@ func (p *Peer) Cause() error { return context.Cause(p.ctx) }
 // Close closes the connection, which ends its reads and writes. The first cause
 // stays, nil = it has left. Any goroutine may call it, any number of times.
 func (p *Peer) Close(cause error) {
-	p.cancel(cmp.Or(cause, errLeft))
+	p.cancel(cmp.Or(cause, ErrLeft))
 	_ = p.Conn.NetConn().Close() // nothing is left to be told: what was not written is the queue's to report
 }
 
