@@ -10,7 +10,7 @@ PROTO   := pluginapi/proto
 IMAGE   := $(PROTO)/image.binpb
 FUZZTIME ?= 15s
 
-PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file
+PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq
 # Modules of their own.
 MODULES := examples/custom-transport examples/redis-transport
 

@@ -2,7 +2,13 @@
 
 package zmq
 
-import "strconv"
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/longshore-go/longshore/core"
+)
 
 // maxShown is how much of a foreign name a text shows.
 const maxShown = 80
@@ -17,4 +23,30 @@ func shown(name string) string {
 		return q
 	}
 	return name
+}
+
+// fault is the refusal as a fault: what is refused so cannot be done, ever.
+func (r *refusal) fault(doing string) *core.Fault {
+	return &core.Fault{
+		Code: core.FaultInvalid, Message: doing,
+		Diagnostics: []core.Diagnostic{{Path: "name", Message: r.message, Fix: r.fix}},
+	}
+}
+
+// faultOf says what failed before an error. A fault keeps its class and its
+// advice.
+func faultOf(doing string, err error) *core.Fault {
+	if f, ok := errors.AsType[*core.Fault](err); ok {
+		c := *f
+		c.Message = doing + ": " + f.Message
+		return &c
+	}
+	f := &core.Fault{Code: core.FaultUnavailable, Message: doing + ": " + err.Error()}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code = core.FaultTimeout
+	case errors.Is(err, context.Canceled):
+		f.Code = core.FaultCanceled
+	}
+	return f
 }

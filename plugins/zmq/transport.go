@@ -40,6 +40,9 @@ const (
 	MaxHeaders = message.MaxHeaders
 	// maxName is the most bytes of a name, in both directions.
 	maxName = 64 << 10
+	// frameRoom is what the frames of a message may have beyond its payload and
+	// headers: the name, and what separates headers.
+	frameRoom = 512 << 10
 )
 
 // Transport is the ZeroMQ transport.

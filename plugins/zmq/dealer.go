@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zmq
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/sending"
+)
+
+// headerCorrelation is the header that tells replies apart.
+const headerCorrelation = "correlation-id"
+
+// maxRequests is how many requests wait for their replies at a time, which is as
+// many as a host has under way.
+const maxRequests = 1024
+
+// dealer sends requests to its peers in turn, and hands their replies to those
+// that wait for them.
+type dealer struct {
+	push  *sending.Push
+	log   *slog.Logger
+	place string // where the responders are
+	mint  string // what an id that is minted begins with
+
+	minted  atomic.Uint64
+	skipped atomic.Uint64 // replies that nobody waits for
+
+	mu      sync.Mutex
+	waiting map[string]*request // by correlation id
+	peers   map[*peering.Peer]struct{}
+	closed  bool
+}
+
+// request is one that waits for its reply.
+type request struct {
+	reply chan core.Message // has room for one
+	ended chan *core.Fault  // why there will be none; has room for one
+	peer  *peering.Peer     // who has it, nil: nobody yet
+}
+
+func newDealer(e *endpoint, push *sending.Push) *dealer {
+	return &dealer{
+		push: push, log: e.log, place: e.place(), mint: fmt.Sprintf("req-%d-", os.Getpid()),
+		waiting: make(map[string]*request), peers: make(map[*peering.Peer]struct{}),
+	}
+}
+
+// serve has a peer from its handshake to its end. Behind it requests that the
+// peer had fail.
+func (d *dealer) serve(p *peering.Peer) error {
+	d.mu.Lock()
+	d.peers[p] = struct{}{}
+	d.mu.Unlock()
+	d.push.Attach(p)
+	var decoder message.Decoder
+	err := intake.Watch(p, intake.Watching{Message: func(frames [][]byte) error {
+		d.take(&decoder, frames)
+		return nil
+	}})
+	d.push.Detach(p, err)
+	d.lose(p)
+	return err
+}
+
+// take hands a reply to who waits for it. One with another id is somebody else's,
+// or too late, and is skipped.
+func (d *dealer) take(decoder *message.Decoder, frames [][]byte) {
+	var m core.Message
+	f := decoder.Decode(frames, &m)
+	id, _ := m.Headers.Get(headerCorrelation)
+	d.mu.Lock()
+	r := d.waiting[string(id)]
+	if f == nil && r != nil {
+		delete(d.waiting, string(id))
+	}
+	d.mu.Unlock()
+	if f != nil || r == nil {
+		d.log.Debug("reply skipped: nobody waits for it", "correlation_id", string(id), "skipped", d.skipped.Add(1), "fault", f)
+		return
+	}
+	r.reply <- m.Clone() // what it lies in is used again
+}
+
+// lose ends the requests that a lost peer has.
+func (d *dealer) lose(p *peering.Peer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.peers, p)
+	for _, r := range d.waiting {
+		if r.peer == p {
+			r.end(lost(p))
+		}
+	}
+}
+
+// lost is the fault of a request whose peer is gone.
+func lost(p *peering.Peer) *core.Fault {
+	return &core.Fault{
+		Code: core.FaultUnavailable, Transient: true,
+		Message: "the connection to " + p.Remote + " was lost before the reply; the request may have been handled",
+	}
+}
+
+// end says why there will be no reply. What was said first stays.
+func (r *request) end(f *core.Fault) {
+	select {
+	case r.ended <- f:
+	default:
+	}
+}
+
+// register makes a request one that waits under an id.
+func (d *dealer) register(id string) (*request, *core.Fault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		return nil, fault.Closed("request")
+	case d.waiting[id] != nil:
+		return nil, fault.Refusal(core.FaultConflict, "another request with the correlation id %s waits for its reply: give each its own", shown(id))
+	case len(d.waiting) >= maxRequests:
+		return nil, &core.Fault{Code: core.FaultExhausted, Transient: true, Message: fmt.Sprintf("%d requests wait for their replies", maxRequests)}
+	}
+	r := &request{reply: make(chan core.Message, 1), ended: make(chan *core.Fault, 1)}
+	d.waiting[id] = r
+	return r, nil
+}
+
+// forget lets go of a request that does not wait any more.
+func (d *dealer) forget(id string, r *request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting[id] == r {
+		delete(d.waiting, id)
+	}
+}
+
+// given takes note of who has a request.
+func (d *dealer) given(r *request, p *peering.Peer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.peer = p
+	if _, there := d.peers[p]; !there {
+		r.end(lost(p))
+	}
+}
+
+// takeBack takes note that nobody has a request: the peer that was given it is
+// gone, and was sent nothing of it.
+func (d *dealer) takeBack(r *request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.peer = nil; !d.closed {
+		r.ended = make(chan *core.Fault, 1)
+	}
+}
+
+// close sends what waits, as long as linger and ctx allow, and ends all requests.
+func (d *dealer) close(ctx context.Context) {
+	d.push.Close(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for _, r := range d.waiting {
+		r.end(fault.Closed("request"))
+	}
+}

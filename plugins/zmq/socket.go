@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zmq
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zeromq/zmq4"
+
+	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/sending"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
+	"github.com/longshore-go/longshore/plugins/zmq/settings"
+)
+
+// socket is one of the six kinds of sockets with its peers. What its kind has no
+// use for is nil.
+type socket struct {
+	endpoint *endpoint
+	kind     zmq4.SocketType
+	reader   string // the name of the subscription, "" where it sends
+
+	intake *intake.Intake  // of PULL, SUB and ROUTER
+	router *sending.Router // of ROUTER
+	push   *sending.Push   // of PUSH
+	pub    *sending.Pub    // of PUB
+	dealer *dealer         // of DEALER
+
+	peers *peering.Peering
+
+	stopped atomic.Bool // it does not read any more
+	once    sync.Once   // of close
+	failed  error       // of close
+}
+
+// openSocket opens what the endpoint needs: to read for the subscription reader,
+// or to send where that is "". It waits for no peer, but for the first
+// subscription where it is a fan-out that dials (ADR 0105).
+func openSocket(ctx context.Context, e *endpoint, reader string, resume []byte, link func(bool, string)) (*socket, error) {
+	s := &socket{endpoint: e, reader: reader}
+	memory := &outq.Memory{}
+	s.build(memory)
+	c := peering.Config{
+		Bind: e.bind, Connect: e.connect, Resume: resume,
+		Handshake:        zmtp.Options{Type: s.kind, MaxMessage: e.settings.MaxMessage + frameRoom},
+		HandshakeTimeout: time.Duration(e.settings.HandshakeTimeout),
+		MaxPeers:         e.settings.MaxPeers,
+		Limits:           outq.Limits{Messages: e.settings.SendQueue, Bytes: e.settings.SendQueueBytes, Memory: memory},
+		Heartbeat:        time.Duration(e.settings.Heartbeat),
+		Log:              e.log, Serve: s.serve, Link: link,
+	}
+	if s.kind != zmq4.Pull && s.kind != zmq4.Sub {
+		c.Linger = time.Duration(e.settings.Linger)
+	}
+	var err error
+	if s.peers, err = peering.Start(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx); err != nil {
+		_ = s.close(context.WithoutCancel(ctx)) // nothing was published that could be lost
+		return nil, err
+	}
+	return s, nil
+}
+
+// build makes what the kind of socket consists of.
+func (s *socket) build(memory *outq.Memory) {
+	e := s.endpoint
+	c := sending.Config{
+		Address: e.place(), Wait: time.Duration(e.settings.PeerWait), Linger: time.Duration(e.settings.Linger),
+		Dials: len(e.connect), Memory: memory, Log: e.log,
+	}
+	read := intake.Options{Name: s.reader}
+	switch reads := s.reader != ""; e.settings.Pattern {
+	case settings.PatternQueue:
+		if s.kind = zmq4.Pull; !reads {
+			s.kind, s.push = zmq4.Push, sending.NewPush(c)
+		}
+	case settings.PatternFanOut:
+		read.Source = intake.Source{Subscribe: true, Prefix: s.reader}
+		if s.kind = zmq4.Sub; !reads {
+			s.kind, s.pub = zmq4.Pub, sending.NewPub(c)
+		}
+	case settings.PatternRPC:
+		read.Source = intake.Source{ReplyTo: true}
+		if s.kind = zmq4.Router; reads {
+			s.router = sending.NewRouter(c)
+		} else {
+			s.kind, s.dealer = zmq4.Dealer, newDealer(e, sending.NewPush(c))
+		}
+	}
+	if s.reader != "" {
+		s.intake = intake.New(read)
+	}
+}
+
+// serve has a peer from its handshake to its end.
+func (s *socket) serve(p *peering.Peer) error {
+	switch s.kind {
+	case zmq4.Push:
+		return s.push.Serve(p)
+	case zmq4.Pub:
+		return s.pub.Serve(p)
+	case zmq4.Dealer:
+		return s.dealer.serve(p)
+	case zmq4.Router:
+		identity, err := s.router.Attach(p)
+		if err != nil {
+			return err
+		}
+		err = s.intake.Serve(p, identity)
+		s.router.Detach(p, err)
+		return err
+	}
+	return s.intake.Serve(p, nil)
+}
+
+// await waits until a fan-out that dials can publish without losing its first
+// message. That nobody is there is no error, since peers come and go.
+func (s *socket) await(ctx context.Context) error {
+	if s.pub == nil || s.endpoint.bind != nil {
+		return nil
+	}
+	err := s.pub.Ready(ctx)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return faultOf("connect endpoint "+s.endpoint.name, context.Cause(ctx))
+	}
+	s.endpoint.log.Warn("nobody has subscribed: what is published before somebody does waits for peer_wait and is dropped",
+		"address", s.endpoint.place(), "error", err)
+	return nil
+}
+
+// stop ends reading; replies leave still. Nobody sends to a reader that has
+// stopped, so it is gone from then on.
+func (s *socket) stop() {
+	s.stopped.Store(true)
+	s.intake.Stop()
+	s.peers.StopListening()
+}
+
+// leave ends the subscription. Who may be waiting for a reply stays connected.
+func (s *socket) leave(ctx context.Context) error {
+	s.stop()
+	if s.kind == zmq4.Router {
+		return nil
+	}
+	return s.close(ctx)
+}
+
+// close sends what was published, as long as linger and ctx allow, closes all
+// connections, and tells what is lost. It does so once.
+func (s *socket) close(ctx context.Context) error {
+	s.once.Do(func() { s.failed = s.end(ctx) })
+	return s.failed
+}
+
+func (s *socket) end(ctx context.Context) error {
+	switch s.kind {
+	case zmq4.Push:
+		s.push.Close(ctx)
+	case zmq4.Pub:
+		s.pub.Close(ctx)
+	case zmq4.Dealer:
+		s.dealer.close(ctx)
+	case zmq4.Router:
+		s.stop()
+		s.router.Close(ctx)
+	default:
+		s.stop()
+	}
+	err := s.peers.Close(ctx)
+	if s.intake != nil {
+		s.tellLeft()
+	}
+	return err
+}
+
+// tellLeft tells what was read, or published to the own subscription, and is lost
+// (D16).
+func (s *socket) tellLeft() {
+	left := s.intake.Left()
+	if left.Messages == 0 && left.Own == 0 {
+		return
+	}
+	s.endpoint.log.Warn("messages are lost: they were read, or published to this subscription, and it has ended before it handled them",
+		"subscription", s.reader, "read", left.Messages, "bytes", left.Bytes, "own", left.Own)
+}
