@@ -109,13 +109,17 @@ func TestMachinesThatAreGone(t *testing.T) {
 	defer s.end(t)
 	foreign(t, s.Addresses()[0], zmq4.Pull)
 	s.peers(t, 1)
+	wait(t, "the handshake is acknowledged", func() bool {
+		_, outstanding := unanswered(s.Peers()[0].Conn.NetConn())
+		return !outstanding
+	})
 	if err := loopback(false); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	wait(t, "nothing happens to what is idle", func() bool { return time.Since(began) > limit*3/2 })
 	if s.Counters().Peers != 1 {
-		t.Error("a peer that was sent nothing is gone")
+		t.Fatal("a peer that was sent nothing is gone")
 	}
 	push(s.Peers()[0], "m1", outq.Ticket{})
 	began = time.Now()
