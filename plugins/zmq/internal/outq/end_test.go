@@ -79,7 +79,7 @@ func TestFates(t *testing.T) {
 		near, far := connected(t, network)
 		defer near.Close()
 		defer far.Close()
-			q := New(near, Limits{Messages: rapid.IntRange(1, 64).Draw(rt, "messages"), Bytes: 32 << 20})
+		q := New(near, Limits{Messages: rapid.IntRange(1, 64).Draw(rt, "messages"), Bytes: 32 << 20})
 		r := newReceipts()
 		read := rapid.IntRange(0, 9<<20).Draw(rt, "read")
 		got := make(chan []byte, 1)
@@ -212,7 +212,7 @@ func TestFinishWaitsForThePeersEnd(t *testing.T) {
 	default:
 	}
 	far.Close()
-	if _, err := near.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the peer's end: %v", err)
 	}
 	q.Abort(io.EOF)

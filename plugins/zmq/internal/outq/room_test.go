@@ -109,7 +109,7 @@ func TestSharedMemory(t *testing.T) {
 	var ends []net.Conn
 	for range 3 {
 		near, far := connected(t, "unix")
-			all, ends = append(all, New(near, Limits{Memory: memory})), append(ends, far)
+		all, ends = append(all, New(near, Limits{Memory: memory})), append(ends, far)
 	}
 	m := &core.Message{Name: "events", Payload: bytes.Repeat([]byte("x"), 1<<20)}
 	size := message.Size(m, "events")
