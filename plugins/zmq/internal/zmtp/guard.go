@@ -94,7 +94,13 @@ func (g *guard) greeting() error {
 		if fault := g.looksWrong(b[:got]); fault != nil {
 			return fault
 		}
-		if err != nil && got < greetingLen {
+		switch {
+		case err == nil || got == greetingLen:
+		case got >= signatureLen && errors.Is(err, io.EOF):
+			// libzmq sends its signature, reads our mechanism, and ends
+			// where it has another.
+			return g.refuse(StageMechanism, "the peer hung up at our mechanism NULL: it may want another one (PLAIN, CURVE), which is not supported: %w", io.EOF)
+		default:
 			return err
 		}
 	}
