@@ -181,3 +181,19 @@ func TestHungUp(t *testing.T) {
 		close(hold)
 	}
 }
+
+// A handshake that is done while Close runs makes no peer.
+func TestHandshakesThatComeTooLate(t *testing.T) {
+	s := serve(t, zmq4.Pull, bound(t, "tcp://127.0.0.1:0"))
+	s.Peering.mu.Lock()
+	s.closing = true
+	s.Peering.mu.Unlock()
+	conn := foreign(t, s.Addresses()[0], zmq4.Push)
+	if !ends(conn.NetConn(), patience) {
+		t.Error("the connection is still open")
+	}
+	wait(t, "no place is taken", func() bool { taken, _ := s.room.counts(); return taken == 0 })
+	if got := s.Counters(); got.Peers != 0 || got.Attached != 0 {
+		t.Errorf("counters: %+v", got)
+	}
+}
