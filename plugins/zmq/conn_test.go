@@ -292,7 +292,7 @@ func TestNoPeer(t *testing.T) {
 func TestAfterClose(t *testing.T) {
 	b := connect(t, binds(settings.PatternQueue, anyPort), reading("jobs"))
 	b.end()
-	if r := b.publish(servicetest.Message("jobs", "1"))[0]; r.Status != pluginapi.ReceiptRefused || r.Fault.Code != core.FaultClosed {
+	if r := servicetest.Publish(t.Context(), t, b.conn, servicetest.Message("jobs", "1"))[0]; r.Status != pluginapi.ReceiptRefused || r.Fault.Code != core.FaultClosed {
 		t.Errorf("%+v", r)
 	}
 	if _, err := b.conn.Subscribe(t.Context(), pluginapi.Registration{Name: "jobs"}); err == nil {

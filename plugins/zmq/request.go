@@ -61,12 +61,16 @@ func (d *dealer) request(ctx context.Context, m *core.Message) (core.Message, *c
 		return core.Message{}, f
 	}
 	defer d.forget(id, r)
-	for again := true; again; {
-		if again, f = d.send(ctx, r, out); f != nil {
+	for {
+		failed, f := d.send(ctx, r, out)
+		if f != nil {
 			return core.Message{}, f
 		}
+		reply, again, f := d.await(ctx, r, failed)
+		if !again {
+			return reply, f
+		}
 	}
-	return r.await(ctx)
 }
 
 // identify returns the correlation id of a request, and the request with it.
@@ -81,45 +85,54 @@ func (d *dealer) identify(m *core.Message) (string, *core.Message) {
 	return id, &out
 }
 
-// send gives a request to a peer. again says that the peer is gone and was sent
-// nothing of it.
-func (d *dealer) send(ctx context.Context, r *request, m *core.Message) (again bool, _ *core.Fault) {
-	sent := make(chan pluginapi.Receipt, 1)
-	p, f := d.push.Send(ctx, m, outq.Ticket{Done: func(_ int, r pluginapi.Receipt) { sent <- r }})
+// send gives a request to a peer. What is returned tells when it could not be
+// sent to it; a reply tells that it was.
+func (d *dealer) send(ctx context.Context, r *request, m *core.Message) (<-chan pluginapi.Receipt, *core.Fault) {
+	failed := make(chan pluginapi.Receipt, 1)
+	p, f := d.push.Send(ctx, m, outq.Ticket{Done: func(_ int, r pluginapi.Receipt) {
+		if r.Status != pluginapi.ReceiptConfirmed {
+			failed <- r
+		}
+	}})
 	if f != nil {
-		return false, d.unsent(f)
+		return nil, d.unsent(f)
 	}
 	d.given(r, p)
-	select {
-	case receipt := <-sent:
-		switch {
-		case receipt.Status == pluginapi.ReceiptConfirmed:
-			return false, nil
-		case receipt.Status == pluginapi.ReceiptRefused && receipt.Fault.Transient:
-			d.takeBack(r)
-			return true, nil
-		}
-		return false, receipt.Fault
-	case <-ctx.Done():
-		return false, late(ctx)
-	}
+	return failed, nil
 }
 
-// await waits for the reply.
-func (r *request) await(ctx context.Context) (core.Message, *core.Fault) {
+// await waits for the reply. again says that the peer is gone and was sent
+// nothing of the request.
+func (d *dealer) await(ctx context.Context, r *request, failed <-chan pluginapi.Receipt) (_ core.Message, again bool, f *core.Fault) {
 	select {
 	case m := <-r.reply:
-		return m, nil
-	case f := <-r.ended:
+		return m, false, nil
+	case receipt := <-failed:
+		again, f = d.notSent(r, receipt)
+	case f = <-r.ended:
 		select {
-		case m := <-r.reply: // it came before the end
-			return m, nil
+		case receipt := <-failed: // it says more than that the peer is lost
+			again, f = d.notSent(r, receipt)
 		default:
 		}
-		return core.Message{}, f
 	case <-ctx.Done():
-		return core.Message{}, late(ctx)
+		f = late(ctx)
 	}
+	select {
+	case m := <-r.reply: // it came before the end
+		return m, false, nil
+	default:
+	}
+	return core.Message{}, again, f
+}
+
+// notSent reads the receipt of a request that was not sent, or not whole.
+func (d *dealer) notSent(r *request, receipt pluginapi.Receipt) (again bool, _ *core.Fault) {
+	if receipt.Status == pluginapi.ReceiptRefused && receipt.Fault.Transient {
+		d.takeBack(r)
+		return true, nil
+	}
+	return false, receipt.Fault
 }
 
 // late is the fault of a request whose time is over.

@@ -107,7 +107,11 @@ func (d *Decoder) lines(first *core.Header, block []byte, m *core.Message) *core
 		f.Code = core.FaultTooLarge
 		return f
 	}
-	headers := d.list(count + 1)
+	room := count + 1
+	if first != nil {
+		room++
+	}
+	headers := d.list(room)
 	if first != nil {
 		headers = append(headers, *first)
 	}

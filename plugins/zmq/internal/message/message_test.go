@@ -168,6 +168,34 @@ func TestDecodeWith(t *testing.T) {
 	}
 }
 
+// The lists of one memory lie one behind the other up to its last place, and none
+// reaches into the next.
+func TestDecodeWithFillsItsMemory(t *testing.T) {
+	first := core.Header{Name: "reply-to", Value: []byte("x")}
+	for headers := range 4 {
+		var lines []string
+		for i := range headers {
+			lines = append(lines, fmt.Sprintf("h%d: %d", i, i))
+		}
+		frames := [][]byte{[]byte("jobs"), []byte(strings.Join(lines, "\n")), nil}
+		var d message.Decoder
+		d.Use(&message.Memory{})
+		var all []core.Headers
+		for range 300 {
+			var m core.Message
+			if f := d.DecodeWith(first, frames, &m); f != nil {
+				t.Fatal(f)
+			}
+			all = append(all, append(m.Headers, core.Header{Name: "more"}))
+		}
+		for i, got := range all {
+			if len(got) != headers+2 || got[0].Name != "reply-to" || got[headers+1].Name != "more" {
+				t.Fatalf("%d headers, message %d: %v", headers, i, got)
+			}
+		}
+	}
+}
+
 // S-ZMQ-35: what would not come back from its line as it was is refused, naming
 // header and destination.
 func TestS_ZMQ_35_Check(t *testing.T) {
