@@ -13,11 +13,14 @@ import (
 // chunkSize is the memory that messages are copied into, one write's worth.
 const chunkSize = 64 << 10
 
-// The sizes of shared messages whose memory is used again, as powers of two.
-// Smaller ones have the least, larger ones are left to the garbage collector.
+// The sizes of shared messages whose memory is used again: from 1 KiB to 2 MiB,
+// each doubling in eight steps, so that little of it is left over. Smaller ones
+// have the least, larger ones are left to the garbage collector.
 const (
-	leastClass = 10 // 1 KiB
-	mostClass  = 21 // 2 MiB
+	leastBits = 10
+	mostBits  = 21
+	stepBits  = 3
+	classes   = (mostBits-leastBits)<<stepBits + 1
 )
 
 // shareLeast is the largest shared message that is copied into each queue:
@@ -28,7 +31,7 @@ const shareLeast = 2 << 10
 // back to the garbage collector while it is not used.
 type Memory struct {
 	chunks sync.Pool // of *chunk
-	shared [mostClass - leastClass + 1]sync.Pool
+	shared [classes]sync.Pool
 }
 
 // chunk holds messages one after the other. It is used again once all of them
@@ -77,18 +80,30 @@ func (m *Memory) Share(size int, encode func(dst []byte) []byte) *Shared {
 }
 
 func (m *Memory) room(size int) *Shared {
-	class := classOf(size)
-	if class > mostClass {
+	class, size := classOf(size)
+	if class < 0 {
 		return &Shared{memory: m, bytes: make([]byte, 0, size)}
 	}
-	if s, ok := m.shared[class-leastClass].Get().(*Shared); ok {
+	if s, ok := m.shared[class].Get().(*Shared); ok {
 		return s
 	}
-	return &Shared{memory: m, bytes: make([]byte, 0, 1<<class)}
+	return &Shared{memory: m, bytes: make([]byte, 0, size)}
 }
 
-// classOf returns the power of two that holds size bytes.
-func classOf(size int) int { return max(leastClass, bits.Len(uint(max(size, 1)-1))) }
+// classOf returns the class that holds size bytes and how many it holds; -1 and
+// size where there is none.
+func classOf(size int) (class, holds int) {
+	switch {
+	case size <= 1<<leastBits:
+		return 0, 1 << leastBits
+	case size > 1<<mostBits:
+		return -1, size
+	}
+	below := bits.Len(uint(size-1)) - 1 // size is over this power of two, and at most the next
+	step := 1 << (below - stepBits)
+	n := (size - 1<<below + step - 1) / step
+	return (below-leastBits)<<stepBits + n, 1<<below + n*step
+}
 
 func (s *Shared) retain() { s.refs.Add(1) }
 
@@ -101,10 +116,10 @@ func (s *Shared) Release() {
 	if s.refs.Add(-1) > 0 {
 		return
 	}
-	class := classOf(cap(s.bytes))
-	if class > mostClass || cap(s.bytes) != 1<<class {
+	class, holds := classOf(cap(s.bytes))
+	if class < 0 || holds != cap(s.bytes) {
 		return
 	}
 	poison.Bytes(s.bytes[:cap(s.bytes)])
-	s.memory.shared[class-leastClass].Put(s)
+	s.memory.shared[class].Put(s)
 }

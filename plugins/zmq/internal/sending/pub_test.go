@@ -44,8 +44,12 @@ func subscriberOf(tb testing.TB, p *Pub, address string, prefixes ...string) *re
 	tb.Helper()
 	n := p.heardFrom()
 	r := join(tb, address, zmq4.Sub, "")
+	var all []byte
 	for _, x := range prefixes {
-		subscribe(tb, r, x, true)
+		all = zmtp.AppendSubscribe(all, x, true)
+	}
+	if _, err := r.conn.NetConn().Write(all); err != nil {
+		tb.Fatal(err)
 	}
 	until(tb, "it has subscribed", func() bool { return p.heardFrom() > n })
 	return r
@@ -230,8 +234,10 @@ func TestPubThatDialsLosesNothingAtFirst(t *testing.T) {
 	sub := &remote{conn: peer.Conn}
 	ready := make(chan error)
 	go func() { ready <- pub.Ready(t.Context()) }()
-	subscribe(t, sub, "other", true)
-	subscribe(t, sub, "events", true)
+	both := zmtp.AppendSubscribe(zmtp.AppendSubscribe(nil, "other", true), "events", true)
+	if _, err := sub.conn.NetConn().Write(both); err != nil {
+		t.Fatal(err)
+	}
 	if err := <-ready; err != nil {
 		t.Error(err)
 	}

@@ -159,9 +159,10 @@ func (p *Push) room(m *member) {
 	p.flush()
 }
 
-// flush sends what waits, as far as there is room; p.mu is held.
+// flush sends what waits, as far as there is room, until the end of Close; p.mu
+// is held.
 func (p *Push) flush() {
-	for p.holding == 0 && p.backlog.len() > 0 {
+	for p.holding == 0 && p.backlog.len() > 0 && !p.closed {
 		x := p.backlog.peek()
 		if p.place(&x.message, x.unsent, x.ticket) == nil {
 			break

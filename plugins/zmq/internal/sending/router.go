@@ -77,7 +77,7 @@ func (r *Router) Attach(p *peering.Peer) (identity []byte, err error) {
 	return identity, nil
 }
 
-var errHandedOver = fmt.Errorf("its peer has come back by another connection: %w", errLeft)
+var errHandedOver = fmt.Errorf("its peer has come back by another connection: %w", peering.ErrLeft)
 
 // mint returns an identity that no peer has; r.mu is held.
 func (r *Router) mint() []byte {

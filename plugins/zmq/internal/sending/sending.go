@@ -90,12 +90,10 @@ func causeOf(p *peering.Peer, err error) error {
 	case p.Cause() != nil:
 		return p.Cause()
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-		return errLeft
+		return peering.ErrLeft
 	}
 	return err
 }
-
-var errLeft = errors.New("the peer has left")
 
 // wake sends to a channel of capacity 1 that somebody may wait for.
 func wake(c chan struct{}) {
