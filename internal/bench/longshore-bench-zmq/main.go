@@ -5,10 +5,11 @@
 //
 //	longshore-bench-zmq LIBRARY ROLE bind|connect ADDRESS PAYLOAD HEADERS
 //
-// LIBRARY is zmq4, the sockets of go-zeromq/zmq4 as they are. ROLE is push, pull,
-// pub or dealer (one request after another). It prints its address as JSON, and
-// then, for each line on its standard input, what it has done since it started,
-// until that ends.
+// LIBRARY is zmq4, the sockets of go-zeromq/zmq4 as they are, or longshore, our
+// transport without SDK and host. ROLE is push, pull, pub or dealer (one request
+// after another); longshore has push and pull. It prints its address as JSON,
+// and then, for each line on its standard input, what it has done since it
+// started, until that ends.
 package main
 
 import (
@@ -66,8 +67,10 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	switch args[0] {
 	case "zmq4":
 		go func() { failed <- e.zmq4(ctx) }()
+	case "longshore":
+		go func() { failed <- e.longshore(ctx) }()
 	default:
-		return fmt.Errorf("no library %q: use zmq4", args[0])
+		return fmt.Errorf("no library %q: use zmq4 or longshore", args[0])
 	}
 	told := make(chan error, 1)
 	go func() { told <- e.tell(in, out) }()

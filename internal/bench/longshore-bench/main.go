@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.StringVar(&plan.Files.Folder, "folder", "", "where stream files are written, \"\" = the folder of temporary files")
 	f.IntVar(&plan.Files.Bytes, "replay", 128<<20, "bytes of payload in a stream file that is replayed")
 	f.DurationVar(&plan.Files.Time, "write", 100*time.Millisecond, "time of one measurement of writing stream files")
-	f.StringVar(&plan.ZeroMQ.Plugin, "zmq", "", "the file of the plugin of ZeroMQ, \"\" = it is not measured")
+	f.StringVar(&plan.ZeroMQ.Plugin, "zmq", beside("longshore-transport-zmq"), "the file of the plugin of ZeroMQ, \"\" = it is not measured")
 	f.StringVar(&plan.ZeroMQ.Peer, "zmqpeer", beside("longshore-bench-zmq"), "the file of its peers")
 	f.IntVar(&plan.ZeroMQ.Rounds, "zmqrounds", 3, "rounds in which ZeroMQ is measured, at most")
 	f.DurationVar(&plan.ZeroMQ.Time, "zmqtime", 200*time.Millisecond, "time of one measurement of ZeroMQ")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,15 @@ func TestSuite(t *testing.T) {
 	bin := t.TempDir()
 	plugin, folder := filepath.Join(bin, "longshore-transport-bench"), t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/longshore-go/longshore/internal/bench/longshore-transport-bench",
-		"github.com/longshore-go/longshore/plugins/file/longshore-transport-file")
+		"github.com/longshore-go/longshore/internal/bench/longshore-bench-zmq",
+		"github.com/longshore-go/longshore/plugins/file/longshore-transport-file",
+		"github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build plugin: %v\n%s", err, out)
+	}
+	zeroMQ, err := ZeroMQRows("64 B|ipc +512 B .* from|to 1$|request ipc")
+	if err != nil {
+		t.Fatal(err)
 	}
 	runs := Base
 	runs.Runs, runs.Window = true, 1
@@ -33,7 +40,11 @@ func TestSuite(t *testing.T) {
 	rep, err := Suite(t.Context(), Plan{
 		Plugin: plugin, Rows: []Row{Base, runs}, Subjects: subjects,
 		Handlings: Handlings(), Copies: 2000, Idle: 20,
-		Files:  FilePlan{Plugin: filepath.Join(bin, "longshore-transport-file"), Folder: folder, Bytes: 4 << 20, Time: 20 * time.Millisecond},
+		Files: FilePlan{Plugin: filepath.Join(bin, "longshore-transport-file"), Folder: folder, Bytes: 4 << 20, Time: 20 * time.Millisecond},
+		ZeroMQ: ZeroMQPlan{
+			Plugin: filepath.Join(bin, "longshore-transport-zmq"), Peer: filepath.Join(bin, "longshore-bench-zmq"),
+			Rounds: 1, Time: 20 * time.Millisecond, Rows: zeroMQ,
+		},
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 200 * time.Millisecond, Progress: func(int) {},
 	})
 	if err != nil {
@@ -63,11 +74,12 @@ func TestSuite(t *testing.T) {
 		t.Errorf("idle subscriptions measured %+v", i)
 	}
 	checkFiles(t, rep.Files, folder)
+	checkZeroMQ(t, rep.ZeroMQ)
 	var text, raw bytes.Buffer
 	if err := rep.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery"} {
+	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery", "x zmq4", "one request at a time", "beside one that reads"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -76,7 +88,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again Report
-	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.Rows) != 2 || again.Idle == nil || len(again.Files.Rows) == 0 || len(again.Rows[0].Samples) != 5 {
+	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.ZeroMQ.Rows) != len(zeroMQ) || len(again.Rows) != 2 || again.Idle == nil || len(again.Files.Rows) == 0 || len(again.Rows[0].Samples) != 5 {
 		t.Errorf("JSON reads back as %+v, %v", again, err)
 	}
 }
@@ -97,6 +109,55 @@ func checkFiles(t *testing.T, files *FileReport, folder string) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func checkZeroMQ(t *testing.T, r *ZeroMQReport) {
+	t.Helper()
+	kinds := map[string]bool{}
+	for _, row := range r.Rows {
+		kinds[row.Row.Kind] = true
+		for _, way := range row.Row.ways() {
+			m := row.Median[way]
+			if m.Rate <= 0 || m.HostCPU <= 0 || m.PeerCPU <= 0 {
+				t.Errorf("%v: %s measured %+v", row.Row, way, m)
+			}
+			if asks := row.Row.Kind == Ask; asks != (m.Trips.P50 > 0) {
+				t.Errorf("%v: %s has round trips of %v", row.Row, way, m.Trips)
+			}
+			if process := way == ZMQ || way == ZMQWide; runtime.GOOS == "linux" && process != (m.PluginCPU > 0) {
+				t.Errorf("%v: %s used %v in its plugin", row.Row, way, m.PluginCPU)
+			}
+		}
+		if row.Ratio[ZMQ+"/"+ZMQ4] <= 0 {
+			t.Errorf("%v: compared as %v", row.Row, row.Ratio)
+		}
+	}
+	if len(kinds) != len([]string{Pull, Push, FanOut, Ask}) {
+		t.Errorf("measured %v", kinds)
+	}
+	if s := r.Stalled; s.Arrived == 0 || s.Published <= s.Arrived/2 {
+		t.Errorf("a stalled subscriber measured %+v", s)
+	}
+}
+
+func TestZeroMQRows(t *testing.T) {
+	rows, err := ZeroMQRows("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if seen[r.String()] {
+			t.Errorf("%v twice", r)
+		}
+		seen[r.String()] = true
+	}
+	if few, err := ZeroMQRows("^pub"); err != nil || len(few) != 3 {
+		t.Errorf("got %v, %v", few, err)
+	}
+	if _, err := ZeroMQRows("("); err == nil {
+		t.Error("( is a regular expression")
 	}
 }
 

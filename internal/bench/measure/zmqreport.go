@@ -10,6 +10,7 @@ import (
 
 // ZeroMQReport is what was measured of ZeroMQ.
 type ZeroMQReport struct {
+	Rounds  int               `json:"rounds"` // of which medians are taken
 	Rows    []ZeroMQRowReport `json:"rows"`
 	Stalled *Stalled          `json:"stalled,omitempty"`
 }
@@ -38,6 +39,9 @@ func (r *ZeroMQReport) finish() {
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		for _, samples := range row.Samples {
+			r.Rounds = len(samples)
+		}
 		row.Median, row.Ratio = map[string]ZeroMQSample{}, map[string]float64{}
 		for way, samples := range row.Samples {
 			row.Median[way] = zeroMQMedian(samples)
@@ -78,7 +82,8 @@ func (r *ZeroMQReport) write(t *strings.Builder) {
 	if r == nil {
 		return
 	}
-	r.writeRows(t, "ZeroMQ\tway\tmessages/s\tx zmq4\tx libzmq\tµs CPU\tplugin\tpeer\tallocs", func(k string) bool { return k == Pull || k == Push },
+	fmt.Fprintf(t, "\nZeroMQ, medians of %d rounds\n", r.Rounds)
+	r.writeRows(t, "to or from one peer\tway\tmessages/s\tx zmq4\tx libzmq\tµs CPU\tplugin\tpeer\tallocs", func(k string) bool { return k == Pull || k == Push },
 		func(m ZeroMQSample) string { return fmt.Sprintf("%.2f", m.HostAllocs) })
 	r.writeRows(t, "to subscribers\tway\tarrived/s\tx zmq4\tx libzmq\tµs CPU\tplugin\tpeer\tpublished/s", func(k string) bool { return k == FanOut },
 		func(m ZeroMQSample) string { return fmt.Sprintf("%.0f", m.Sent) })

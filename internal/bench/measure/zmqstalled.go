@@ -47,7 +47,7 @@ func (z *zeroMQ) holdsUp(ctx context.Context, s *Stalled, role string) (peak int
 	}
 	defer func() { err = errors.Join(err, second.close()) }()
 	m := measured{row: row, subject: subject, peer: other}
-	if err = m.begun(ctx); err != nil {
+	if _, err = m.beyond(ctx, 0); err != nil {
 		return 0, err
 	}
 	if err = sleep(ctx, stalledTime); err != nil {

@@ -52,7 +52,7 @@ func (z *zeroMQ) measure(ctx context.Context) error {
 			r.Samples[way] = append(r.Samples[way], s)
 		}
 	}
-	if z.round > 1 || !slices.ContainsFunc(z.plan.Rows, func(r ZeroMQRow) bool { return false }) {
+	if z.round > 1 || !slices.ContainsFunc(z.plan.Rows, func(r ZeroMQRow) bool { return r.Kind == FanOut }) {
 		return nil
 	}
 	var err error
@@ -164,9 +164,10 @@ func (m *measured) count(k zmqMark) uint64 {
 	return k.subject.Messages
 }
 
-// sample waits for the first message, lets it run, and measures for d.
+// sample waits for the first message, lets it run, and measures for d, and until
+// there is something to measure.
 func (m *measured) sample(ctx context.Context, d time.Duration) (ZeroMQSample, error) {
-	if err := m.begun(ctx); err != nil {
+	if _, err := m.beyond(ctx, 0); err != nil {
 		return ZeroMQSample{}, err
 	}
 	if err := sleep(ctx, warmUp); err != nil {
@@ -179,33 +180,31 @@ func (m *measured) sample(ctx context.Context, d time.Duration) (ZeroMQSample, e
 	if err := sleep(ctx, d); err != nil {
 		return ZeroMQSample{}, err
 	}
-	after, err := m.mark()
+	after, err := m.beyond(ctx, m.count(before))
 	if err != nil {
 		return ZeroMQSample{}, err
 	}
-	return m.between(before, after)
+	return m.between(before, after), nil
 }
 
-// begun waits for the first message.
-func (m *measured) begun(ctx context.Context) error {
+// beyond waits until more than n messages are counted.
+func (m *measured) beyond(ctx context.Context, n uint64) (zmqMark, error) {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
 	for {
 		k, err := m.mark()
-		if err != nil || m.count(k) > 0 {
-			return err
+		if err != nil || m.count(k) > n {
+			return k, err
 		}
 		if err := sleep(ctx, lookEvery); err != nil {
-			return fmt.Errorf("wait for the first message: %w", err)
+			return k, fmt.Errorf("wait for messages: %w", err)
 		}
 	}
 }
 
-func (m *measured) between(before, after zmqMark) (s ZeroMQSample, err error) {
+// between is what was measured between two marks.
+func (m *measured) between(before, after zmqMark) (s ZeroMQSample) {
 	n, took := float64(m.count(after)-m.count(before)), after.at.Sub(before.at).Seconds()
-	if n == 0 {
-		return s, errors.New("nothing arrived")
-	}
 	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / n }
 	s.Rate = n / took
 	s.Sent = float64(after.subject.Messages-before.subject.Messages) / took
@@ -214,7 +213,7 @@ func (m *measured) between(before, after zmqMark) (s ZeroMQSample, err error) {
 	s.HostAllocs = float64(after.subject.Allocs-before.subject.Allocs) / n
 	s.PeerCPU = micros(after.peer.CPU - before.peer.CPU)
 	s.Trips = Percentiles{P50: after.subject.P50, P99: after.subject.P99}
-	return s, nil
+	return s
 }
 
 // close removes what was built.
