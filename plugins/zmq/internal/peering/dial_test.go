@@ -120,7 +120,7 @@ func TestDialLoop(t *testing.T) {
 	})
 }
 
-// TZ-18: a dial that hangs ends with the endpoint.
+// A dial that hangs ends with the endpoint.
 func TestCloseWhileDialing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

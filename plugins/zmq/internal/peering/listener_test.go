@@ -60,7 +60,7 @@ func TestResumeBytesOfOthers(t *testing.T) {
 	}
 }
 
-// A port that is given is that one or a fault, and resumes nothing (TZ-14: one
+// A port that is given is that one or a fault, and resumes nothing (one
 // listener an object, whose port is free after Close).
 func TestGivenPorts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
