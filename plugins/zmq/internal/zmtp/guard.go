@@ -96,10 +96,10 @@ func (g *guard) greeting() error {
 		}
 		switch {
 		case err == nil || got == greetingLen:
-		case got >= signatureLen && errors.Is(err, io.EOF):
-			// libzmq sends its signature, reads our mechanism, and ends
-			// where it has another.
-			return g.refuse(StageMechanism, "the peer hung up at our mechanism NULL: it may want another one (PLAIN, CURVE), which is not supported: %w", io.EOF)
+		case errors.Is(err, io.EOF):
+			// libzmq says at most its signature where it finds another mechanism
+			// than its own.
+			return g.refuse(StageGreeting, "the peer hung up at our greeting: it speaks no ZMTP, or wants a mechanism other than NULL (PLAIN, CURVE), which is not supported: %w", io.EOF)
 		default:
 			return err
 		}

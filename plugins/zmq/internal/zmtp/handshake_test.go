@@ -81,7 +81,7 @@ func TestHandshakeRefuses(t *testing.T) {
 		"empty type":               {hello("Socket-Type", ""), zmtp.StageType, `""`},
 		"type that does not match": {hello("Socket-Type", "PUB"), zmtp.StageType, `"PUB" socket, which does not go with our PULL`},
 		"nothing":                  {nil, zmtp.StageGreeting, "hung up"},
-		"signature alone":          {greeting(3, 1, "")[:10], zmtp.StageMechanism, "hung up"},
+		"signature alone":          {greeting(3, 1, "")[:10], zmtp.StageGreeting, "hung up"},
 		"greeting alone":           {greeting(3, 0, "NULL"), zmtp.StageReady, "hung up"},
 		"half a READY":             {hello("Socket-Type", "PUSH")[:80], zmtp.StageReady, "hung up"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/go-zeromq/zmq4"
@@ -64,18 +65,17 @@ hear()
 // A socket of libzmq that wants security, or does not go with ours, is refused.
 func TestHandshakeRefusesLibzmq(t *testing.T) {
 	for name, tt := range map[string]struct {
-		set   string
-		stage zmtp.Stage
+		set, want string
 	}{
-		"PLAIN": {"s = ctx.socket(zmq.PUSH); s.plain_username = b'u'; s.plain_password = b'p'", zmtp.StageMechanism},
-		"CURVE": {"s = ctx.socket(zmq.PUSH); s.curve_publickey, s.curve_secretkey = zmq.curve_keypair(); s.curve_serverkey = zmq.curve_keypair()[0]", zmtp.StageMechanism},
-		"type":  {"s = ctx.socket(zmq.PUB)", zmtp.StageType},
+		"PLAIN": {"s = ctx.socket(zmq.PUSH); s.plain_username = b'u'; s.plain_password = b'p'", "PLAIN"},
+		"CURVE": {"s = ctx.socket(zmq.PUSH); s.curve_publickey, s.curve_secretkey = zmq.curve_keypair(); s.curve_serverkey = zmq.curve_keypair()[0]", "CURVE"},
+		"type":  {"s = ctx.socket(zmq.PUB)", `a "PUB" socket`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nc, _ := accept(t, tt.set+"; s.linger = 0; s.connect(arg[0]); hear()")
 			_, err := open(nc, zmtp.Options{Type: zmq4.Pull, Accepted: true})
 			var fault *zmtp.HandshakeError
-			if !errors.As(err, &fault) || fault.Stage != tt.stage {
+			if !errors.As(err, &fault) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v", err)
 			}
 		})
