@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(dir)
 		for _, b := range []struct{ in, packages string }{
 			{"..", "./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file " +
-				"./examples/quickstart ./examples/replay-a-day ./examples/audit-log"},
+				"./plugins/zmq/longshore-transport-zmq ./examples/quickstart ./examples/replay-a-day ./examples/audit-log " +
+				"./examples/queue-workers ./examples/fan-out ./examples/rpc"},
 			{"custom-transport", "."},
 		} {
 			cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, strings.Fields(b.packages)...)...)
@@ -96,6 +97,9 @@ func TestExamples(t *testing.T) {
 		{"filter", "filter/words.txt", []string{"longshore", "run", "examples/filter/filter.yaml"}},
 		{"custom-transport", "", []string{"longshore", "run", "examples/custom-transport/service.yaml"}},
 		{"replay-a-day", "", []string{"replay-a-day", "examples/replay-a-day/harbour.ss", "2026-11-29"}},
+		{"queue-workers", "", []string{"queue-workers"}},
+		{"fan-out", "", []string{"fan-out"}},
+		{"rpc", "", []string{"rpc"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, log := run(t, "..", tt.input, tt.args...)

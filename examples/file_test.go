@@ -62,31 +62,39 @@ func TestTailToPipe(t *testing.T) {
 // printed when it has ended.
 func tail(t *testing.T, serving func()) {
 	t.Helper()
+	out, told := serve(t, "examples/tail-to-pipe/tail.yaml", func(line string, _ *os.Process) {
+		if strings.Contains(line, "host serves") {
+			serving()
+		}
+	})
+	// Keys are written beside one another.
+	compare(t, "tail-to-pipe", strings.Join(slices.Sorted(strings.Lines(out)), ""), told)
+}
+
+// serve runs a service file to its end and returns its output and its log. It
+// hands each line of the log to a function, as it comes.
+func serve(t *testing.T, file string, told func(line string, p *os.Process)) (out, log string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "longshore"), "run", "examples/tail-to-pipe/tail.yaml")
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "longshore"), "run", file)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR="+bin)
-	var out strings.Builder
-	cmd.Stdout = &out
-	log, err := cmd.StderrPipe()
+	var printed, all strings.Builder
+	cmd.Stdout = &printed
+	errs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines, told := bufio.NewScanner(log), ""
-	for lines.Scan() {
-		told += lines.Text() + "\n"
-		if strings.Contains(told, "host serves") {
-			serving()
-			serving = func() {}
-		}
+	for lines := bufio.NewScanner(errs); lines.Scan(); {
+		all.WriteString(lines.Text() + "\n")
+		told(lines.Text(), cmd.Process)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v:\n%s", err, told)
+		t.Fatalf("%v:\n%s", err, &all)
 	}
-	// Keys are written beside one another.
-	compare(t, "tail-to-pipe", strings.Join(slices.Sorted(strings.Lines(out.String())), ""), told)
+	return printed.String(), all.String()
 }
