@@ -13,15 +13,19 @@ type counts struct {
 	bad         int // lines that the plugin reported and skipped
 	undecodable int // messages that are no airport
 
-	first     int // handler runs for a message read from a line
-	again     int // handler runs for a copy that came back
-	acked     int
-	retried   int
-	delayed   int
-	dropped   int
-	panicked  int
-	capped    int // warnings that the attempts are used up
-	directory int // messages that the second stage read
+	first    int // handler runs for a message read from a line
+	again    int // handler runs for a copy that came back
+	acked    int
+	retried  int
+	delayed  int
+	dropped  int
+	panicked int
+	capped   int // warnings that the attempts are used up
+
+	queued    int // handler runs of the second stage, one for each message that it read
+	refiled   int // of them those that were tried again
+	copied    int // of them those for a copy that came back
+	directory int // airports that the second stage has filed
 	dead      int // dead letters that the second stage read
 
 	read   bool // the stream file was read to its end
@@ -31,6 +35,11 @@ type counts struct {
 
 // runs is how often the handler ran.
 func (c *counts) runs() int { return c.first + c.again }
+
+// arrived reports whether the second stage has what the first one has sent.
+func (c *counts) arrived() bool {
+	return c.directory+c.dead >= c.acked+c.capped && c.copied >= c.refiled
+}
 
 // sum is one line of the balance.
 type sum struct {
@@ -77,6 +86,8 @@ func (c *counts) balance() []sum {
 		{"handler runs", c.runs(), []part{{c.first, "first"}, {c.again, "copies that came back"}}},
 		{"handler runs", c.runs(), []part{{c.acked, "acked"}, {c.retried, "retried"}, {c.delayed, "retried later"}, {c.dropped, "dropped"}, {c.panicked, "panicked"}}},
 		{"copies that came back", c.again, []part{{c.retried, "retried"}, {c.delayed, "retried later"}, {c.panicked, "panicked"}, {-c.dead, "dead letters"}}},
+		{"read from the queue", c.queued, []part{{c.directory, "in the directory"}, {c.refiled, "tried again"}, {c.dead, "dead letters"}}},
+		{"copies in the queue", c.copied, []part{{c.refiled, "tried again"}}},
 		{"airports", c.first, []part{{c.directory, "in the directory"}, {c.dropped, "dropped"}, {c.dead, "dead letters"}}},
 		{"acked", c.acked, []part{{c.directory, "in the directory"}}},
 		{"dead letters", c.dead, []part{{c.capped, "whose attempts were used up"}}},

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demo shows a service at work: bundled lines go through two stages,
-// each a host with the pipe plugin as a process of its own, as in
+// each a host whose transports are processes of their own. The first stage reads
+// a pipe, the second one a ZeroMQ queue that the first one sends to:
 //
-//	feed | register | file
+//	feed | register -> queue -> directory
 //
 // The first stage forwards, retries, drops and panics; the second one reads what
-// it forwarded and its dead letters, and appends to a stream file that another
-// system has begun. The file is read in the end, and everything must add up.
+// it forwarded and its dead letters, tries some again, and appends to a stream file
+// that another system has begun. The file is read in the end, and everything must
+// add up.
 package demo
 
 import (
@@ -20,8 +22,8 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/cmd/longshore/internal/term"
-	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	zmq "github.com/longshore-go/longshore/plugins/zmq/settings"
 )
 
 // Options say how the demo is shown.
@@ -34,7 +36,7 @@ type Options struct {
 	Log   *slog.Logger    // gets all that the hosts log at level debug; otherwise the demo shows a part of it
 }
 
-// The keys of the demo's pipes.
+// The key of the demo's lines, and the names of what is sent over the queue.
 const (
 	keyAirports  = "airports"
 	keyDirectory = "directory"
@@ -52,42 +54,71 @@ var ErrCutOff = errors.New("the demo was cut off; what was under way is in no ba
 // up, or why a stage ended.
 func Run(ctx context.Context, o Options) error {
 	lines := feed()
-	pipes, err := newPipes()
+	pipe, err := newPipe()
 	if err != nil {
 		return err
 	}
-	defer pipes.close()
+	defer pipe.close()
 	book, err := newLogbook()
 	if err != nil {
 		return err
 	}
 	defer book.remove()
 	s := newScreen(o, len(lines))
-	first := newRegister(s, o, pipes)
-	second := newFile(s, o, pipes, book)
+	first := newRegister(s, o, pipe, book.queue())
+	second := newDirectory(s, o, book)
 
 	tables, err := first.host.Explain(ctx)
 	if err != nil {
 		return fmt.Errorf("explain the demo: %w", err)
 	}
 	s.opening(tables)
+	stopped := s.follow()
+	err = stages(ctx, o, s, first.host, second.host, func(feeding context.Context) error {
+		err := write(feeding, pipe.out, lines, o.Pace, s)
+		return errors.Join(err, pipe.out.Close()) // the end of the input
+	})
+	stopped()
+	if err != nil {
+		return err
+	}
+	s.deadLetters()
+	if ctx.Err() == nil {
+		if err := book.read(ctx, s, o); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("read the stream file: %w", err)
+		}
+	}
+	return s.closing()
+}
 
+// arrival is how long the second stage is given for what the first one has sent: far
+// longer than the way over the queue takes. What is missing then is lost, and the
+// balance says so.
+const arrival = 5 * time.Second
+
+// stages runs both stages while the first one is fed. The end of its input ends the
+// first stage. A queue has no end: the second one is stopped when it has what the
+// first one has sent.
+func stages(ctx context.Context, o Options, s *screen, first, second *host.Host, feed func(context.Context) error) error {
 	feeding, stop := context.WithCancel(ctx)
 	defer stop()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stopped := s.follow()
+	reading, enough := context.WithCancel(running)
+	defer enough()
 	ended := make(chan error, 3)
+	go func() { ended <- feed(feeding) }()
 	go func() {
-		err := write(feeding, pipes.feedOut, lines, o.Pace, s)
-		ended <- errors.Join(err, pipes.feedOut.Close()) // the end of the input
-	}()
-	go func() {
-		err := first.host.Run(running)
-		pipes.closeBetween() // the end of the first stage is the end of the second one's input
+		err := first.Run(running)
+		s.arrived(reading, arrival)
+		enough()
 		ended <- err
 	}()
-	go func() { ended <- second.host.Run(running) }()
+	go func() {
+		err := second.Run(reading)
+		enough() // nothing arrives any more
+		ended <- err
+	}()
 	var errs []error
 	abort := o.Abort
 	for left := cap(ended); left > 0; {
@@ -102,61 +133,40 @@ func Run(ctx context.Context, o Options) error {
 		case <-abort:
 			abort = nil
 			stop()
-			first.host.Abort()
-			second.host.Abort()
+			first.Abort()
+			second.Abort()
 		}
 	}
-	stopped()
 	if o.Abort != nil && abort == nil {
 		return ErrCutOff
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("run the demo: %w", err)
 	}
-	s.deadLetters()
-	if ctx.Err() == nil {
-		if err := book.read(ctx, s, o); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("read the stream file: %w", err)
-		}
-	}
-	return s.closing()
+	return nil
 }
 
-// pipes connect the stages: feed -> register -> file -> nowhere.
-type pipes struct {
-	feedIn, feedOut       *os.File
-	betweenIn, betweenOut *os.File
-	nowhere               *os.File
-}
+// pipe feeds the first stage, whose own output is looked at by nobody.
+type pipe struct{ in, out, nowhere *os.File }
 
-func newPipes() (*pipes, error) {
-	var p pipes
+func newPipe() (*pipe, error) {
+	var p pipe
 	var err error
-	if p.feedIn, p.feedOut, err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("make pipes: %w", err)
-	}
-	if p.betweenIn, p.betweenOut, err = os.Pipe(); err != nil {
-		p.close()
-		return nil, fmt.Errorf("make pipes: %w", err)
+	if p.in, p.out, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	if p.nowhere, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
 		p.close()
-		return nil, fmt.Errorf("make pipes: %w", err)
+		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	return &p, nil
 }
 
-// closeBetween closes what this process holds of the first stage's ends.
-func (p *pipes) closeBetween() {
-	_ = p.feedIn.Close()
-	_ = p.betweenOut.Close()
-}
-
 // close closes what is open.
-func (p *pipes) close() {
-	for _, f := range []*os.File{p.feedIn, p.feedOut, p.betweenIn, p.betweenOut, p.nowhere} {
+func (p *pipe) close() {
+	for _, f := range []*os.File{p.in, p.out, p.nowhere} {
 		if f != nil {
-			_ = f.Close() // some are closed already
+			_ = f.Close() // one is closed already
 		}
 	}
 }
@@ -168,37 +178,20 @@ type register struct {
 	bands  [15]int // airports by elevation, a band for every 1024 ft
 }
 
-// newRegister declares the first stage.
-func newRegister(s *screen, o Options, p *pipes) *register {
+// newRegister declares the first stage. What it tries again goes through its own
+// pipe, all else over the queue.
+func newRegister(s *screen, o Options, p *pipe, address string) *register {
 	r := &register{screen: s, host: host.New(host.WithLogger(watch(s, o)))}
-	pipe := r.host.Endpoint("pipe", host.Plugin{
-		Name: "pipe", Stdio: &host.Stdio{In: p.feedIn, Out: p.betweenOut},
+	lines := r.host.Endpoint("pipe", host.Plugin{
+		Name: "pipe", Stdio: &host.Stdio{In: p.in, Out: p.nowhere},
 	}, map[string]any{"loopback": true})
-	host.Handle(pipe.Subscription(keyAirports), r.handle,
-		host.Forward(pipe.To(keyDirectory)),
+	queue := r.host.Endpoint("queue", host.Plugin{Name: "zmq"}, zmq.Settings{
+		Pattern: zmq.PatternQueue, Connect: []string{address},
+	})
+	host.Handle(lines.Subscription(keyAirports), r.handle,
+		host.Forward(queue.To(keyDirectory)),
 		host.MaxAttempts(maxAttempts),
-		host.RetryTo(pipe.To(keyAirports)),
-		host.DeadLetterTo(pipe.To(keyDead), host.WithCauses()),
+		host.DeadLetterTo(queue.To(keyDead), host.WithCauses()),
 	)
 	return r
-}
-
-// file is the second stage.
-type file struct{ host *host.Host }
-
-// newFile declares the second stage.
-func newFile(s *screen, o Options, p *pipes, book *logbook) *file {
-	f := &file{host: host.New(host.WithLogger(watch(s, o)))}
-	pipe := f.host.Endpoint("pipe", host.Plugin{
-		Name: "pipe", Stdio: &host.Stdio{In: p.betweenIn, Out: p.nowhere},
-	}, nil)
-	host.Handle(pipe.Subscription(keyDirectory), func(_ context.Context, _ *host.Message[core.Message]) error {
-		s.count(func(c *counts) { c.directory++ })
-		return nil
-	}, host.Forward(book.endpoint(f.host).To(keyFiled)), host.RetryTo(pipe.To(keyDirectory)))
-	host.Handle(pipe.Subscription(keyDead), func(_ context.Context, m *host.Message[airport]) error {
-		s.dead(m.Value, m.Header("x-longshore-attempts"), m.Header("x-longshore-reason"))
-		return nil
-	}, host.RetryTo(pipe.To(keyDead)))
-	return f
 }

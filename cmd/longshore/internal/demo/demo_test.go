@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -108,7 +109,7 @@ func quiet(out io.Writer) *screen {
 func TestBalance(t *testing.T) {
 	right := counts{
 		fed: 10, bad: 1, undecodable: 1, first: 8, again: 3, acked: 6, retried: 1, delayed: 1, dropped: 1, panicked: 2,
-		capped: 1, directory: 6, dead: 1, read: true, before: 4, after: 2,
+		capped: 1, queued: 8, refiled: 1, copied: 1, directory: 6, dead: 1, read: true, before: 4, after: 2,
 	}
 	var out bytes.Buffer
 	s := quiet(&out)
@@ -121,6 +122,8 @@ func TestBalance(t *testing.T) {
 		"a copy is lost":        func(c *counts) { c.again--; c.acked-- },
 		"a forward is doubled":  func(c *counts) { c.directory++ },
 		"a dead letter is lost": func(c *counts) { c.dead-- },
+		"the queue lost one":    func(c *counts) { c.queued--; c.directory-- },
+		"its copy is lost":      func(c *counts) { c.copied-- },
 		"a warning is missing":  func(c *counts) { c.capped-- },
 		"one is read twice":     func(c *counts) { c.after++ },
 		"one is not filed":      func(c *counts) { c.before-- },
@@ -134,6 +137,33 @@ func TestBalance(t *testing.T) {
 				t.Errorf("got %v, want a *BalanceError", err)
 			}
 		})
+	}
+}
+
+// The second stage is waited for until it has all that the first one has sent, and
+// what it tries again itself.
+func TestArrived(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    counts
+		want bool
+	}{
+		{"nothing was sent", counts{}, true},
+		{"one is under way", counts{acked: 2, directory: 1}, false},
+		{"a dead letter is under way", counts{acked: 1, capped: 1, directory: 1}, false},
+		{"one is tried again", counts{acked: 1, capped: 1, directory: 1, dead: 1, refiled: 1}, false},
+		{"all is there", counts{acked: 1, capped: 1, directory: 1, dead: 1, refiled: 1, copied: 1}, true},
+	} {
+		if got := tt.c.arrived(); got != tt.want {
+			t.Errorf("%s: got %t", tt.name, got)
+		}
+	}
+	s := quiet(io.Discard)
+	s.c.acked = 1
+	began := time.Now()
+	s.arrived(t.Context(), 20*time.Millisecond)
+	if took := time.Since(began); took < 20*time.Millisecond {
+		t.Errorf("what is lost was waited for %v", took)
 	}
 }
 

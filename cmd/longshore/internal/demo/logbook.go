@@ -33,8 +33,8 @@ const (
 // restartAfter is how many airports the group acks before it is stopped.
 const restartAfter = 100
 
-// logbook is the stream file: the second stage appends to it, a replay and a
-// group read it.
+// logbook is the stream file, in a folder of its own: the second stage appends to
+// it, a replay and a group read it.
 type logbook struct {
 	dir, path string
 }
@@ -55,6 +55,9 @@ func newLogbook() (*logbook, error) {
 
 // remove removes the folder with all that is in it.
 func (l *logbook) remove() { _ = os.RemoveAll(l.dir) } // a temporary folder; what is left is the system's
+
+// queue is the address of the queue between the stages: a socket beside the file.
+func (l *logbook) queue() string { return "ipc://" + filepath.Join(l.dir, "queue") }
 
 // endpoint attaches the file to a host that reads it or appends to it.
 func (l *logbook) endpoint(h *host.Host) *host.Endpoint {

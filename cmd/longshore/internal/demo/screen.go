@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -111,6 +112,36 @@ func (s *screen) dead(a airport, attempts, reason string) {
 	s.event("dead letter", fmt.Sprintf("%s %s", a.IATA, a.City))
 }
 
+// refiled counts an airport that the second stage tries again.
+func (s *screen) refiled(a airport) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.refiled++
+	s.event("tried again", fmt.Sprintf("%s %s: %v", a.IATA, a.City, errPage))
+}
+
+// arrived returns when the second stage has what the first one has sent, when ctx
+// ends, or at the limit.
+func (s *screen) arrived(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		s.mu.Lock()
+		all := s.c.arrived()
+		s.mu.Unlock()
+		if all {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // event shows the first events of each kind. The caller holds the lock.
 func (s *screen) event(kind, text string) {
 	s.shown[kind]++
@@ -200,17 +231,18 @@ func (s *screen) opening(tables []core.Table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.put("%s\n\n", s.style.Bold("longshore demo"))
-	s.put(`%d lines about airports go through two stages. Each is a host whose pipe
-transport runs as a plugin process of its own, as in
+	s.put(`%d lines about airports go through two stages. Each is a host whose transports
+run as plugin processes of their own: the register reads a pipe, the directory
+a ZeroMQ queue.
 
-    feed | register | file
+    feed | register -> queue -> directory
 
-The register forwards most airports to the key %s. Some it retries (busy),
-some it retries later (rate limit), some it drops (closed), and on those below
-sea level it panics. After attempt %d an airport goes to the key %s. The second
-stage appends the %s to a stream file, which is read in the end.
+The register forwards most airports as %s. Some it retries (busy), some it
+retries later (rate limit), some it drops (closed), and on those below sea level
+it panics. After attempt %d an airport is sent as %s. The second stage tries a
+few again and appends the others to a stream file, which is read in the end.
 
-`, s.total, keyDirectory, maxAttempts, keyDead, keyDirectory)
+`, s.total, keyDirectory, maxAttempts, keyDead)
 	s.put("%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
 	s.put("%s", foretold(tables))
 	s.put("%s\n", s.style.Faint(legend))
