@@ -373,6 +373,14 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
+		first := core.Header{Name: "a", Value: []byte("first")}
+		var with core.Message
+		if fault := d.DecodeWith(first, frames(name, block, string(payload)), &with); fault != nil {
+			t.Fatal(fault)
+		}
+		if diff := cmp.Diff(append(core.Headers{first}, got.Headers.Without("a")...), with.Headers); diff != "" {
+			t.Error(diff)
+		}
 		if fault := message.Check(&got); fault != nil && !strings.Contains(block, "\r") {
 			t.Fatalf("read and not writable: %v", fault)
 		} else if fault == nil {
