@@ -114,6 +114,39 @@ func (q *Queue) leave() []Unsent {
 	return left
 }
 
+// TakeBack returns the messages that the writer has not in work, in order, to be
+// sent elsewhere, but for bound and shared ones behind which nothing is taken. It
+// is for a peer that does not read; OnRoom's function is called when it reads
+// again.
+func (q *Queue) TakeBack() []Unsent {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || q.finishing {
+		return nil
+	}
+	keep := q.waiting.len()
+	for keep > q.inWrite && !q.waiting.at(keep-1).fanned && !q.waiting.at(keep-1).ticket.Bound {
+		keep--
+	}
+	var back []Unsent
+	for i := keep; i < q.waiting.len(); i++ {
+		e := q.waiting.at(i)
+		back = append(back, e.unsent())
+		q.bytes -= int64(e.size)
+		q.release(e)
+	}
+	q.waiting.cut(keep)
+	q.full = true
+	return back
+}
+
+// Written returns how many bytes of messages were written since the queue began.
+func (q *Queue) Written() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.written
+}
+
 // unwritten is the fault of a bound message of which nothing was written.
 func unwritten(e *entry, cause error) *core.Fault {
 	return &core.Fault{

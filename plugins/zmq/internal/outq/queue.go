@@ -84,6 +84,7 @@ type Queue struct {
 	full      bool   // a message had no room
 	onRoom    func()
 	begun     int // bytes of the first waiting message that are written
+	written   uint64
 	inWrite   int // messages that the writer has in work
 	finishing bool
 	ended     bool

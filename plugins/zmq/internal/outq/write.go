@@ -195,6 +195,7 @@ func (q *Queue) advance(n int) {
 	w.lead -= lead
 	q.mu.Lock()
 	q.begun += n - lead
+	q.written += uint64(n - lead)
 	for q.waiting.len() > 0 && q.inWrite > 0 && q.begun >= q.waiting.at(0).size {
 		e := q.waiting.at(0)
 		q.begun -= e.size

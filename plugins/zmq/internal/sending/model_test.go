@@ -94,9 +94,13 @@ func TestPushModel(t *testing.T) {
 		defer l.Close()
 		limits := outq.Limits{Messages: rapid.IntRange(1, 8).Draw(rt, "queue")}
 		push := NewPush(Config{Wait: time.Duration(rapid.IntRange(1, 5).Draw(rt, "wait")) * time.Millisecond, Linger: time.Millisecond})
+		killed := rapid.Bool().Draw(rt, "stalls")
+		if killed {
+			push.stall.after = time.Millisecond
+		}
 		r := newReceipts()
 		var all, live []*pair
-		n, killed := 0, false
+		n := 0
 		size := rapid.SampledFrom([]int{4, 3000, 40_000}).Draw(rt, "size")
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			switch rapid.SampledFrom([]string{"attach", "publish", "publish", "publish", "detach"}).Draw(rt, "step") {

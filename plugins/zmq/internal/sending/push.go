@@ -27,6 +27,7 @@ type Push struct {
 	members []*member
 	next    int // of members, whose turn it is
 	backlog backlog
+	stall   stall
 	holding int // peers that are lost and have not handed back what they were not sent
 	closing bool
 	closed  bool
@@ -38,12 +39,16 @@ type Push struct {
 type member struct {
 	peer *peering.Peer
 	full bool // its queue had no room, and has not said that it has some
+
+	written uint64    // as its queue last said
+	moved   time.Time // when that has changed
 }
 
 // NewPush returns a Push without peers.
 func NewPush(c Config) *Push {
 	p := &Push{config: c.withDefaults(), drained: make(chan struct{}, 1)}
 	p.backlog.wait, p.backlog.due = p.config.Wait, p.expire
+	p.stall.after = stallAfter
 	return p
 }
 
@@ -144,6 +149,7 @@ func (p *Push) place(m *core.Message, u *outq.Unsent, t outq.Ticket) *peering.Pe
 			continue
 		}
 		if u != nil && x.peer.Out.PushUnsent(u) || u == nil && x.peer.Out.Push(m, m.Name, nil, t) {
+			p.stall.arm(len(p.members), p.stalled)
 			return x.peer
 		}
 		x.full = true
@@ -215,9 +221,11 @@ func (p *Push) Close(ctx context.Context) {
 	p.mu.Lock()
 	p.closed = true
 	p.backlog.disarm()
+	p.stall.disarm()
 	left := p.refused()
 	p.mu.Unlock()
 	p.backlog.running.Wait()
+	p.stall.running.Wait()
 	refuseClosed(left)
 }
 

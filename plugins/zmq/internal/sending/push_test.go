@@ -295,3 +295,33 @@ func TestEmptyMessages(t *testing.T) {
 	}
 	push.Close(t.Context())
 }
+
+// TestPushStoppedPeerHoldsNothingUp has a peer that never reads beside one that
+// does: all but what is written or being written to the first reaches the other.
+func TestPushStoppedPeerHoldsNothingUp(t *testing.T) {
+	push := NewPush(Config{})
+	push.stall.after = 50 * time.Millisecond
+	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
+	join(t, b.address, zmq4.Pull, "") // and never reads
+	got := join(t, b.address, zmq4.Pull, "").drain()
+	until(t, "both are attached", func() bool { return push.peers() == 2 })
+	r := newReceipts()
+	const n = 60
+	body := strings.Repeat("x", 1<<20)
+	for i := range n {
+		push.Publish(text("jobs", fmt.Sprintf("%02d", i)+body), r.ticket(i))
+	}
+	r.await(t, n-1)
+	if c := r.count(pluginapi.ReceiptConfirmed); c < n-1 {
+		t.Errorf("%d of %d confirmed", c, n)
+	}
+	seen := map[string]bool{}
+	for len(seen) <= n/2 {
+		p := (<-got)[:2]
+		if seen[p] {
+			t.Fatalf("%s came twice", p)
+		}
+		seen[p] = true
+	}
+	push.Close(t.Context())
+}
