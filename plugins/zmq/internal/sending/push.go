@@ -48,7 +48,7 @@ type member struct {
 func NewPush(c Config) *Push {
 	p := &Push{config: c.withDefaults(), drained: make(chan struct{}, 1)}
 	p.backlog.wait, p.backlog.due = p.config.Wait, p.expire
-	p.stall.after = stallAfter
+	p.stall.after, p.stall.due = stallAfter, p.stalled
 	return p
 }
 
@@ -149,7 +149,7 @@ func (p *Push) place(m *core.Message, u *outq.Unsent, t outq.Ticket) *peering.Pe
 			continue
 		}
 		if u != nil && x.peer.Out.PushUnsent(u) || u == nil && x.peer.Out.Push(m, m.Name, nil, t) {
-			p.stall.arm(len(p.members), p.stalled)
+			p.stall.arm(len(p.members))
 			return x.peer
 		}
 		x.full = true

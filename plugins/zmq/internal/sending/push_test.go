@@ -5,6 +5,7 @@ package sending
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -322,6 +323,31 @@ func TestPushStoppedPeerHoldsNothingUp(t *testing.T) {
 			t.Fatalf("%s came twice", p)
 		}
 		seen[p] = true
+	}
+	push.Close(t.Context())
+}
+
+// TestPushAllocations publishes in windows as a host does.
+func TestPushAllocations(t *testing.T) {
+	push := NewPush(Config{})
+	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
+	for range 2 {
+		go io.Copy(io.Discard, join(t, b.address, zmq4.Pull, "").conn.NetConn())
+	}
+	until(t, "both are attached", func() bool { return push.peers() == 2 })
+	const batch = 500
+	done := make(chan struct{}, batch)
+	ticket := outq.Ticket{Done: func(int, pluginapi.Receipt) { done <- struct{}{} }}
+	m := text("jobs", strings.Repeat("x", 512))
+	if n := testing.AllocsPerRun(50, func() {
+		for range batch {
+			push.Publish(m, ticket)
+		}
+		for range batch {
+			<-done
+		}
+	}); n > batch/10 {
+		t.Errorf("%.0f allocations for %d messages", n, batch)
 	}
 	push.Close(t.Context())
 }

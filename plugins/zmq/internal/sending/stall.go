@@ -13,23 +13,25 @@ import (
 const stallAfter = time.Second
 
 // stall is the clock by which peers that do not read are looked for. It runs
-// while messages wait for one of several. All is guarded by the owner's lock.
+// while messages wait for one of several. All but due is guarded by the owner's
+// lock.
 type stall struct {
 	after   time.Duration
+	due     func()
 	timer   *time.Timer
 	off     bool
 	running sync.WaitGroup // of the timer's function
 }
 
 // arm lets the clock run, once, where there are peers to choose from.
-func (s *stall) arm(peers int, due func()) {
+func (s *stall) arm(peers int) {
 	if s.timer != nil || s.off || peers < 2 {
 		return
 	}
 	s.running.Add(1)
 	s.timer = time.AfterFunc(s.after/2, func() {
 		defer s.running.Done()
-		due()
+		s.due()
 	})
 }
 
@@ -62,7 +64,7 @@ func (p *Push) stalled() {
 	}
 	p.flush()
 	if busy {
-		p.stall.arm(len(p.members), p.stalled)
+		p.stall.arm(len(p.members))
 	}
 }
 
