@@ -5,9 +5,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
@@ -23,31 +25,22 @@ const (
 
 // longshore is the end as our transport, called as the SDK calls it.
 func (e *end) longshore(ctx context.Context) error {
-	if e.role != "push" && e.role != "pull" {
-		return fmt.Errorf("longshore has no role %q here: use push or pull", e.role)
-	}
-	set := map[string]any{"pattern": "queue"}
-	if e.bind {
-		set["bind"] = e.address
-	} else {
-		set["connect"] = []string{e.address}
-	}
-	b, err := json.Marshal(set)
-	if err != nil {
-		return err
-	}
-	endpoint, err := zmq.New().Configure(pluginapi.Settings{
-		Options: pluginapi.NewOptions(b), Endpoint: "bench", Generation: 1, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
 	name := e.messages[0].Name
 	var u pluginapi.Usage
-	if e.role == "pull" {
+	pattern := "queue"
+	switch e.role {
+	case "pull":
 		u.Registrations = []pluginapi.Registration{{Name: name}}
-	} else {
+	case "push":
 		u.Destinations = []pluginapi.Target{{Name: name, Purpose: pluginapi.PurposeApplication}}
+	case "dealer":
+		pattern = "rpc"
+	default:
+		return fmt.Errorf("longshore has no role %q here: use push, pull or dealer", e.role)
+	}
+	endpoint, err := e.configure(pattern)
+	if err != nil {
+		return err
 	}
 	endpoint.Inspect(u)
 	conn, err := endpoint.Connect(ctx, nil)
@@ -55,14 +48,34 @@ func (e *end) longshore(ctx context.Context) error {
 		return err
 	}
 	e.at <- where(conn, e.address)
-	if e.role == "push" {
+	switch e.role {
+	case "push":
 		return e.publish(ctx, conn)
+	case "dealer":
+		return e.ask(ctx, conn)
 	}
 	s, err := conn.Subscribe(ctx, u.Registrations[0])
 	if err != nil {
 		return err
 	}
 	return e.receive(ctx, s)
+}
+
+// configure makes an endpoint for the end's address.
+func (e *end) configure(pattern string) (pluginapi.Endpoint, error) {
+	set := map[string]any{"pattern": pattern}
+	if e.bind {
+		set["bind"] = e.address
+	} else {
+		set["connect"] = []string{e.address}
+	}
+	b, err := json.Marshal(set)
+	if err != nil {
+		return nil, err
+	}
+	return zmq.New().Configure(pluginapi.Settings{
+		Options: pluginapi.NewOptions(b), Endpoint: "bench", Generation: 1, Logger: slog.New(slog.DiscardHandler),
+	})
 }
 
 // where is the address that a connection listens at, or dials.
@@ -108,5 +121,21 @@ func (e *end) receive(ctx context.Context, s pluginapi.Subscription) error {
 		if b.Memory != nil {
 			b.Memory.Release()
 		}
+	}
+}
+
+// ask sends one request after another.
+func (e *end) ask(ctx context.Context, conn pluginapi.Conn) error {
+	requester, ok := conn.(pluginapi.Requester)
+	if !ok {
+		return errors.New("our transport has no requests")
+	}
+	for i := 0; ; i++ {
+		at := time.Now()
+		if _, err := requester.Request(ctx, pluginapi.Outgoing{Message: e.messages[i%len(e.messages)]}); err != nil {
+			return err
+		}
+		e.trips.Add(time.Since(at))
+		e.count.Add(1)
 	}
 }

@@ -7,9 +7,9 @@
 //
 // LIBRARY is zmq4, the sockets of go-zeromq/zmq4 as they are, or longshore, our
 // transport without SDK and host. ROLE is push, pull, pub or dealer (one request
-// after another); longshore has push and pull. It prints its address as JSON,
-// and then, for each line on its standard input, what it has done since it
-// started, until that ends.
+// after another); longshore has no pub. It prints its address as JSON, and
+// then, for each line on its standard input, what it has done since it started,
+// until that ends.
 package main
 
 import (

@@ -96,10 +96,10 @@ func (r ZeroMQRow) ways() []string {
 		return []string{ZMQ, ZMQWide, ZMQ4}
 	case r.Kind == Pull:
 		return []string{ZMQ, ZMQWide, ZMQAlone, ZMQ4, LibZMQ}
-	case r.Kind == Push:
-		return []string{ZMQ, ZMQAlone, ZMQ4, LibZMQ}
+	case r.Kind == FanOut:
+		return []string{ZMQ, ZMQ4, LibZMQ}
 	}
-	return []string{ZMQ, ZMQ4, LibZMQ}
+	return []string{ZMQ, ZMQAlone, ZMQ4, LibZMQ}
 }
 
 // roles are those of what is measured and of its peer.
