@@ -179,7 +179,7 @@ func (b *batch) from(f *feed, quantum int) (more bool) {
 	} else {
 		f.reader.Spent()
 	}
-	return more
+	return more && f.reader.Buffered() > 0
 }
 
 // namedFrames is how many frames of a message are read: name, headers, payload.

@@ -193,7 +193,7 @@ func TestNewMessagesAmongCopiesThatFailForEver(t *testing.T) {
 	}
 	b.flood(2)
 	fine := 0
-	b.handled(wanted*(16+4*window), func(m *core.Message) bool {
+	b.handled(wanted*8*window, func(m *core.Message) bool {
 		if strings.HasPrefix(string(m.Payload), "fails") {
 			return b.in.Own(*m, pluginapi.PurposeRetry) == nil
 		}
@@ -254,7 +254,7 @@ func TestOwnMessagesTakeTurns(t *testing.T) {
 	b := listen(t, zmq4.Pull, intake.Options{Name: "jobs"}, nil)
 	b.flood(1)
 	release(b.receive(wide))
-	for i := range 2000 {
+	for i := range 8000 {
 		own(t, b.in, fmt.Sprint("service ", i), pluginapi.PurposeApplication)
 	}
 	share := func(batches int) (service, all int) {
@@ -269,8 +269,8 @@ func TestOwnMessagesTakeTurns(t *testing.T) {
 		}
 		return service, all
 	}
-	if n, all := share(6); n < all/4 || n > 3*all/4 {
-		t.Errorf("of %d messages %d are the service's own, want about a half", all, n)
+	if n, all := share(20); n < all/8 || n > 7*all/8 {
+		t.Errorf("of %d messages %d are the service's own, want each to have its turns", all, n)
 	}
 	for i := range 30_000 {
 		own(t, b.in, fmt.Sprint("service ", i), pluginapi.PurposeApplication)
