@@ -11,31 +11,58 @@ import (
 	"testing"
 )
 
-// The guide of stream files names every setting and option, with its default.
-func TestFileGuideHasEverySetting(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/file.md")
-	if err != nil {
-		t.Fatal(err)
+// The guides of transports name every setting and option, with its default.
+func TestGuidesHaveEverySetting(t *testing.T) {
+	for _, tt := range []struct {
+		transport string
+		least     int // fields that there are
+	}{{"file", 15}, {"zmq", 12}} {
+		t.Run(tt.transport, func(t *testing.T) {
+			page := "docs/" + tt.transport + ".md"
+			guide, err := os.ReadFile("../../" + page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := finish(t, command(t, "plugin", "describe", tt.transport, "-o", "json"))
+			var told struct {
+				Schemas struct{ Settings, Subscription property }
+			}
+			if err := json.Unmarshal([]byte(r.out), &told); err != nil || r.status != 0 {
+				t.Fatalf("got status %d, %v:\n%s", r.status, err, r.err)
+			}
+			fields := told.Schemas.Settings.fields("")
+			fields = append(fields, told.Schemas.Subscription.fields("")...)
+			if len(fields) < tt.least {
+				t.Fatalf("got %v, want the settings of the transport", fields)
+			}
+			for _, f := range fields {
+				row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(f.name) + "` \\|.*$").FindString(string(guide))
+				if row == "" {
+					t.Errorf("%s has no row for %s", page, f.name)
+				}
+				if f.fallback != "" && !strings.Contains(row, "| `"+f.fallback+"` |") {
+					t.Errorf("the default of %s is %s, %s says %q", f.name, f.fallback, page, row)
+				}
+			}
+		})
 	}
-	r := finish(t, command(t, "plugin", "describe", "file", "-o", "json"))
-	var told struct {
-		Schemas struct{ Settings, Subscription property }
-	}
-	if err := json.Unmarshal([]byte(r.out), &told); err != nil || r.status != 0 {
-		t.Fatalf("got status %d, %v:\n%s", r.status, err, r.err)
-	}
-	fields := told.Schemas.Settings.fields("")
-	fields = append(fields, told.Schemas.Subscription.fields("")...)
-	if len(fields) < 15 {
-		t.Fatalf("got %v, want the settings of the transport", fields)
-	}
-	for _, f := range fields {
-		row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(f.name) + "` \\|.*$").FindString(string(guide))
-		if row == "" {
-			t.Errorf("docs/file.md has no row for %s", f.name)
+}
+
+// The service files of the guides are ones that run.
+func TestGuidesHaveServiceFiles(t *testing.T) {
+	for _, page := range []string{"file.md", "zmq.md"} {
+		guide, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if f.fallback != "" && !strings.Contains(row, "| `"+f.fallback+"` |") {
-			t.Errorf("the default of %s is %s, docs/file.md says %q", f.name, f.fallback, row)
+		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s has no service file", page)
+		}
+		for _, b := range blocks {
+			if r := finish(t, command(t, "explain", service(t, b[1]))); r.status != 0 {
+				t.Errorf("%s: got status %d:\n%s\n%s", page, r.status, b[1], r.err)
+			}
 		}
 	}
 }
