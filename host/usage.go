@@ -96,6 +96,7 @@ func (s *subscribed) registration() *transportpb.Registration {
 		DeadLetter: s.asSeen(rules.deadLetter),
 		RetryTo:    s.asSeen(rules.retryTo),
 		Backoff:    int64(rules.backoff.longest),
+		Batch:      s.sub.handled.as == "HandleBatch",
 		Decoded:    s.sub.handled.decoded,
 	}
 }

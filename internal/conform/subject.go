@@ -42,9 +42,12 @@ type Subject struct {
 	// stands in it, in Destination, Settings or Options, cases run one at a time, and
 	// each begins by acking whatever lies there.
 	Subscription string
-	Options      any    // of the subscription
-	Destination  string // what is published to; default the subscription's name
-	SendOptions  any    // of each message published
+	Options      any // of the subscription
+	// SendOnly leaves the subscription out: nothing is read, as by a service that
+	// only publishes or only asks.
+	SendOnly    bool
+	Destination string // what is published to; default the subscription's name
+	SendOptions any    // of each message published
 
 	// Inject puts messages where the subscription reads them, in order, and
 	// returns when the transport has them. nil: they are published through the

@@ -277,9 +277,14 @@ func preflight(ctx context.Context, s Subject, o Options, word string) (about *A
 
 // inspect asks what the subscription and the destination can do.
 func (a *About) inspect(t *Trial, p *Process) error {
+	s := a.Subject
 	u := &transportpb.InspectRequest{
-		Registrations: []*transportpb.Registration{t.registration()},
-		Destinations:  []*transportpb.Target{{Name: t.Destination(), Purpose: transportpb.Purpose_PURPOSE_APPLICATION, Options: t.Send}},
+		Destinations: []*transportpb.Target{{Name: t.Destination(), Purpose: transportpb.Purpose_PURPOSE_APPLICATION, Options: t.Send}},
+	}
+	if s.SendOnly {
+		a.Unreadable = "the subject only sends"
+	} else {
+		u.Registrations = []*transportpb.Registration{t.registration()}
 	}
 	limited, cancel := t.limited()
 	defer cancel()
@@ -287,16 +292,19 @@ func (a *About) inspect(t *Trial, p *Process) error {
 	if err != nil {
 		return &SettingsError{Plugin: a.Describe.GetName(), Step: "subscription", Fault: link.AsFault(err)}
 	}
-	if len(r.GetRegistrations()) != 1 || len(r.GetDestinations()) != 1 {
+	if len(r.GetRegistrations()) != len(u.Registrations) || len(r.GetDestinations()) != 1 {
 		return &SettingsError{Plugin: a.Describe.GetName(), Step: "subscription", Fault: &core.Fault{
-			Code: core.FaultInternal, Message: fmt.Sprintf("Inspect was asked about one registration and one destination and answers about %d and %d", len(r.GetRegistrations()), len(r.GetDestinations())),
+			Code: core.FaultInternal, Message: fmt.Sprintf("Inspect was asked about %d registrations and one destination and answers about %d and %d", len(u.Registrations), len(r.GetRegistrations()), len(r.GetDestinations())),
 		}}
 	}
 	if fault := refusal(r.GetFindings()); fault != nil {
 		return &SettingsError{Plugin: a.Describe.GetName(), Step: "settings", Fault: fault}
 	}
-	read, write := refusal(r.GetRegistrations()[0].GetFindings()), refusal(r.GetDestinations()[0].GetFindings())
-	s := a.Subject
+	var read *core.Fault
+	if !s.SendOnly {
+		read = refusal(r.GetRegistrations()[0].GetFindings())
+	}
+	write := refusal(r.GetDestinations()[0].GetFindings())
 	switch {
 	case read != nil && (s.Subscription != DefaultSubscription || s.Options != nil || write != nil):
 		return &SettingsError{Plugin: a.Describe.GetName(), Step: "subscription", Fault: read}
@@ -312,7 +320,7 @@ func (a *About) inspect(t *Trial, p *Process) error {
 	}
 	publishing := convert.ToPublishing(r.GetDestinations()[0].GetPublishing())
 	a.Publishing = &publishing
-	a.Returns = len(r.GetDestinations()[0].GetReturnsTo()) > 0 && read == nil
+	a.Returns = len(r.GetDestinations()[0].GetReturnsTo()) > 0 && a.Unreadable == ""
 	return nil
 }
 

@@ -70,6 +70,9 @@ type Subject struct {
 	// Subscription is what is read; default "conform-{case}". Options are its own.
 	Subscription string
 	Options      any
+	// SendOnly leaves the subscription out: nothing is read, as by a service that
+	// only publishes or only asks.
+	SendOnly bool
 	// Destination is what is published to; default the subscription's name.
 	// SendOptions are those of each message.
 	Destination string
@@ -107,7 +110,7 @@ type Subject struct {
 func (s Subject) subject() conform.Subject {
 	c := conform.Subject{
 		Path: s.Path, Settings: s.Settings, Env: s.Env,
-		Subscription: s.Subscription, Options: s.Options, Destination: s.Destination, SendOptions: s.SendOptions,
+		Subscription: s.Subscription, Options: s.Options, SendOnly: s.SendOnly, Destination: s.Destination, SendOptions: s.SendOptions,
 		Stalled: s.Stalled, Echo: s.Echo,
 		Wait: s.Wait, Quiet: s.Quiet, Late: s.Late, MaxHold: s.MaxHold,
 	}

@@ -166,8 +166,14 @@ func (c *conn) ReportResume(keep func([]byte)) {
 }
 
 // ReportLink reports whether at least one of the peers that are dialed is
-// connected. An endpoint that listens has no link.
-func (c *conn) ReportLink(report func(pluginapi.LinkState)) { c.links.report(report) }
+// connected. An endpoint that listens is up.
+func (c *conn) ReportLink(report func(pluginapi.LinkState)) {
+	if c.endpoint.bind != nil {
+		report(pluginapi.LinkState{Up: true})
+		return
+	}
+	c.links.report(report)
+}
 
 // Close ends reading, sends what was published as long as linger and ctx allow,
 // and closes all connections.

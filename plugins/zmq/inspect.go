@@ -3,6 +3,7 @@
 package zmq
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -68,17 +69,16 @@ func (e *endpoint) inspectTarget(t *pluginapi.Target, readers []pluginapi.Regist
 		return e.inspectOutside(t)
 	}
 	var report pluginapi.TargetReport
-	var first *refusal
+	var no *refusal
+	open := false
 	for i := range readers {
 		r := &readers[i]
 		w, refused := e.way(r.Name, t.Name)
 		if refused != nil {
-			if first == nil {
-				first, report.Publishing = refused, e.publishing(w)
-			}
+			no = cmp.Or(no, refused)
 			continue
 		}
-		report.Publishing = e.publishing(w)
+		open, report.Publishing = true, e.publishing(w)
 		if w == wayOwn {
 			report.ReturnsTo = append(report.ReturnsTo, r.ID)
 			if t.Name == r.Name {
@@ -86,8 +86,9 @@ func (e *endpoint) inspectTarget(t *pluginapi.Target, readers []pluginapi.Regist
 			}
 		}
 	}
-	if len(report.ReturnsTo) == 0 && first != nil {
-		report.Findings = []pluginapi.Finding{first.finding()}
+	if !open {
+		report.Publishing = e.publishing(wayPeers)
+		report.Findings = []pluginapi.Finding{no.finding()}
 	}
 	return report
 }
