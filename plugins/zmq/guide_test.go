@@ -103,6 +103,13 @@ func guideEndpoint(t *testing.T, s *servicetest.Service, set settings.Settings) 
 	return s.Endpoint("in", host.Plugin{Name: "zmq", Path: path}, set)
 }
 
+// guideQueue attaches a queue of the service's own, for what is tried again.
+func guideQueue(t *testing.T, s *servicetest.Service) *host.Endpoint {
+	t.Helper()
+	path := memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
+	return s.Endpoint("again", host.Plugin{Name: "zmq", Path: path}, settings.Settings{Pattern: settings.PatternQueue, Bind: anyPort})
+}
+
 // The programs are all tried below.
 func TestGuideHasNoOtherPeers(t *testing.T) {
 	var names []string
@@ -165,8 +172,7 @@ func TestGuidePublish(t *testing.T) {
 	address := guideSocket(t)
 	s := servicetest.New(t)
 	press := guideEndpoint(t, s, settings.Settings{Pattern: settings.PatternFanOut, Connect: []string{address}})
-	elsewhere := s.Endpoint("again", host.Plugin{Name: "zmq", Path: memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")},
-		settings.Settings{Pattern: settings.PatternQueue, Bind: anyPort})
+	elsewhere := guideQueue(t, s)
 	s.Handle(press.Subscription("sport."), servicetest.Always(nil), host.MaxAttempts(2), host.RetryTo(elsewhere.To("again")))
 	s.Handle(elsewhere.Subscription("again"), servicetest.Always(nil), host.MaxAttempts(2))
 	p := guidePeer(t, "publish.py", address)
@@ -177,6 +183,40 @@ func TestGuidePublish(t *testing.T) {
 	s.Ended()
 }
 
+// A proxy of libzmq stands between a publisher and a subscriber that dial it.
+func TestGuideProxy(t *testing.T) {
+	in, out := guideSocket(t), guideSocket(t)
+	p := zmqtest.Python(t, `
+x = ctx.socket(zmq.XSUB)
+x.bind(arg[0])
+y = ctx.socket(zmq.XPUB)
+y.bind(arg[1])
+say("there")
+zmq.proxy(x, y)
+`, in, out)
+	p.Expect("there")
+	reader := servicetest.New(t)
+	news := guideEndpoint(t, reader, settings.Settings{Pattern: settings.PatternFanOut, Connect: []string{out}})
+	again := guideQueue(t, reader)
+	reader.Handle(news.Subscription("sport."), servicetest.Always(nil), host.MaxAttempts(2), host.RetryTo(again.To("again")))
+	reader.Handle(again.Subscription("again"), servicetest.Always(nil), host.MaxAttempts(2))
+	reader.Start()
+	writer := servicetest.New(t)
+	press := guideEndpoint(t, writer, settings.Settings{Pattern: settings.PatternFanOut, Connect: []string{in}})
+	to, other := host.To[[]byte](writer.Host, press.To("sport.chess")), host.To[[]byte](writer.Host, press.To("prices.gold"))
+	writer.Start()
+	if r, err := other.Publish(t.Context(), []byte("4100")); err != nil || !r.Unrouted {
+		t.Errorf("prices: %+v, %v; want that nobody reads them", r, err)
+	}
+	if r, err := to.Publish(t.Context(), []byte("a draw")); err != nil || r.Unrouted {
+		t.Errorf("sport: %+v, %v", r, err)
+	}
+	servicetest.Expect(t, "runs", reader.Handled(1), "sport.chess 1 a draw")
+	writer.Stop()
+	reader.Stop()
+	p.Kill()
+}
+
 // guideBank is a service that answers.
 func guideBank(t *testing.T) (s *servicetest.Service, address string) {
 	t.Helper()
@@ -184,8 +224,7 @@ func guideBank(t *testing.T) (s *servicetest.Service, address string) {
 	type answer struct{ Rate float64 }
 	s = servicetest.New(t)
 	bank := guideEndpoint(t, s, settings.Settings{Pattern: settings.PatternRPC, Bind: anyPort})
-	failed := s.Endpoint("failed", host.Plugin{Name: "zmq", Path: memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")},
-		settings.Settings{Pattern: settings.PatternQueue, Bind: anyPort})
+	failed := guideQueue(t, s)
 	host.HandleReply(bank.Subscription("rates"), func(_ context.Context, m *host.Message[question]) (answer, error) {
 		return answer{map[question]float64{{"EUR", "USD"}: 1.25, {"EUR", "SEK"}: 11}[m.Value]}, nil
 	}, host.MaxAttempts(2), host.RetryTo(failed.To("rates")))
