@@ -302,3 +302,39 @@ func TestAfterClose(t *testing.T) {
 		t.Errorf("closed again: %v", err)
 	}
 }
+
+// A message over the reader's limit is delivered by its name alone, as one that
+// cannot be read; the next one is read.
+func TestReceiveOverLimit(t *testing.T) {
+	for _, pattern := range []string{settings.PatternQueue, settings.PatternRPC} {
+		t.Run(pattern, func(t *testing.T) {
+			set := binds(pattern, anyPort)
+			set.MaxMessage = 1000
+			reader := connect(t, set, reading("jobs"))
+			s := reader.subscribe("jobs")
+			sender := connect(t, dials(pattern, reader.address()), pluginapi.Usage{})
+			for _, size := range []int{900, 2000} {
+				m := servicetest.Message("jobs", strings.Repeat("x", size), "k", "v")
+				if pattern == settings.PatternQueue {
+					sender.put(m)
+					continue
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() { _, _ = sender.conn.(pluginapi.Requester).Request(ctx, m) }() //nolint:errcheck // nobody replies
+			}
+			for range 2 {
+				d := reader.take(s, 1)[0]
+				switch size := len(d.Message.Payload); {
+				case size == 900 && d.Undecodable == nil:
+				case size == 0 && d.Undecodable != nil && d.Undecodable.Code == core.FaultTooLarge && header(d.Message, "k") == "":
+				default:
+					t.Errorf("%d bytes, headers %v, %v", size, d.Message.Headers, d.Undecodable)
+				}
+				if pattern == settings.PatternRPC && header(d.Message, "reply-to") == "" {
+					t.Errorf("headers %v", d.Message.Headers)
+				}
+			}
+		})
+	}
+}

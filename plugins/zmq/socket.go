@@ -75,7 +75,7 @@ func (s *socket) build(memory *outq.Memory) {
 		Address: e.place(), Wait: time.Duration(e.settings.PeerWait), Linger: time.Duration(e.settings.Linger),
 		Dials: len(e.connect), Memory: memory, Log: e.log,
 	}
-	read := intake.Options{Name: s.reader}
+	read := intake.Options{Name: s.reader, Most: e.settings.MaxMessage}
 	switch reads := s.reader != ""; e.settings.Pattern {
 	case settings.PatternQueue:
 		if s.kind = zmq4.Pull; !reads {

@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -206,10 +207,31 @@ func (b *batch) add(f *feed, copies bool) {
 	} else {
 		d.Undecodable = b.decoder.Decode(frames, &d.Message)
 	}
+	if most := b.in.o.Most; most > 0 && int64(b.frames.Bytes) > most {
+		f.limit(d, most)
+	}
 	if d.Undecodable != nil {
 		b.in.counters.undecodable.Add(1)
 	}
 	b.count(&d.Message)
+}
+
+// limit makes a message of more than most bytes one that cannot be read. The
+// header that was put before its own is not counted, and stays.
+func (f *feed) limit(d *pluginapi.Delivery, most int64) {
+	m, own := &d.Message, 0
+	if f.in.o.Source.ReplyTo {
+		own = min(1, len(m.Headers))
+	}
+	size := int64(m.Size() - m.Headers[:own].Size())
+	if size <= most {
+		return
+	}
+	d.Undecodable = &core.Fault{
+		Code:    core.FaultTooLarge,
+		Message: fmt.Sprintf("read a message named %.200q: payload and headers of %d bytes, the limit (max_message) is %d", m.Name, size, most),
+	}
+	m.Payload, m.Headers = []byte{}, m.Headers[:own]
 }
 
 // named are the frames of a message from its name on.

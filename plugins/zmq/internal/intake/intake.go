@@ -30,6 +30,9 @@ type Options struct {
 	Source Source
 	// Name is the subscription's, for faults.
 	Name string
+	// Most is how many bytes of payload and headers a message may have; of one with
+	// more the name alone is delivered, as undecodable. 0 = no limit.
+	Most int64
 }
 
 // Intake is what one subscription reads: its peers, and its own queue of
