@@ -39,7 +39,7 @@ const (
 	// MaxHeaders is the most headers.
 	MaxHeaders = message.MaxHeaders
 	// maxName is the most bytes of a name, in both directions.
-	maxName = 64 << 10
+	maxName = message.MaxName
 	// frameRoom is what the frames of a message may have beyond its payload and
 	// headers: the name, and what separates headers.
 	frameRoom = 512 << 10

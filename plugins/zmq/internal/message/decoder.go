@@ -54,8 +54,9 @@ func (d *Decoder) Use(m *Memory) {
 // frames.
 //
 // The fault says what cannot be read (S-ZMQ-13): a header line without a colon,
-// a name or header frame that is not UTF-8, too many headers. The message has
-// what can be had then: the name as UTF-8, no headers, the payload.
+// a name or header frame that is not UTF-8, a name of more than MaxName bytes,
+// too many headers. The message has what can be had then: the name as UTF-8, or
+// its beginning, no headers, the payload.
 func (d *Decoder) Decode(frames [][]byte, m *core.Message) *core.Fault {
 	return d.decode(nil, frames, m)
 }
@@ -78,10 +79,12 @@ func (d *Decoder) decode(first *core.Header, frames [][]byte, m *core.Message) *
 	default:
 		block, m.Payload = frames[1], frames[2]
 	}
-	if !utf8.Valid(frames[0]) {
-		m.Name = strings.ToValidUTF8(string(frames[0]), string(utf8.RuneError))
+	if reason, code := unfitName(frames[0]); reason != "" {
+		m.Name = strings.ToValidUTF8(string(frames[0][:min(len(frames[0]), cutName)]), string(utf8.RuneError))
 		m.Headers = d.only(first)
-		return undecodable(m, "the name frame is not UTF-8")
+		f := undecodable(m, reason)
+		f.Code = code
+		return f
 	}
 	m.Name = d.names.intern(frames[0])
 	if len(block) == 0 {
@@ -89,6 +92,20 @@ func (d *Decoder) decode(first *core.Header, frames [][]byte, m *core.Message) *
 		return nil
 	}
 	return d.lines(first, block, m)
+}
+
+// cutName is how much of a name is kept that is none.
+const cutName = 256
+
+// unfitName says why a frame is no name, "" = it is one.
+func unfitName(name []byte) (reason string, code core.FaultCode) {
+	switch {
+	case len(name) > MaxName:
+		return fmt.Sprintf("the name frame has %d bytes, the limit is %d", len(name), MaxName), core.FaultTooLarge
+	case !utf8.Valid(name):
+		return "the name frame is not UTF-8", core.FaultInvalid
+	}
+	return "", 0
 }
 
 // lines reads the header frame.

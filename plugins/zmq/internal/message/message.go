@@ -19,6 +19,10 @@ import (
 // frame of headers alone would take all of it.
 const MaxHeaders = 1 << 16
 
+// MaxName is the most bytes of a name, in both directions: it travels beside the
+// message, with less room than a payload has.
+const MaxName = 64 << 10
+
 const separator = ": "
 
 // Check says why a message cannot be written, nil = it can (S-ZMQ-35). A header

@@ -119,6 +119,7 @@ func TestDecodeUndecodable(t *testing.T) {
 		"name not UTF-8":         {frames("jo\xffbs", "a: b", "p"), core.Message{Name: "jo\ufffdbs", Payload: []byte("p")}, "name frame is not UTF-8", core.FaultInvalid},
 		"name alone, not UTF-8":  {frames("\xff"), core.Message{Name: "\ufffd"}, "name frame is not UTF-8", core.FaultInvalid},
 		"too many headers":       {frames("jobs", strings.Repeat("a:\n", message.MaxHeaders+1), "p"), core.Message{Name: "jobs", Payload: []byte("p")}, "65537 headers, the limit is 65536", core.FaultTooLarge},
+		"name too long":          {frames(strings.Repeat("\u00e9", message.MaxName/2)+"x", "", "p"), core.Message{Name: strings.Repeat("\u00e9", 128), Payload: []byte("p")}, "name frame has 65537 bytes, the limit is 65536", core.FaultTooLarge},
 		"no frame at all":        {nil, core.Message{}, "no frame", core.FaultInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +139,13 @@ func TestDecodeUndecodable(t *testing.T) {
 			}
 		})
 	}
+	t.Run("longest name", func(t *testing.T) {
+		var d message.Decoder
+		var m core.Message
+		if fault := d.Decode(frames(strings.Repeat("n", message.MaxName), "", "p"), &m); fault != nil || len(m.Name) != message.MaxName {
+			t.Errorf("%d bytes, %v", len(m.Name), fault)
+		}
+	})
 	t.Run("most headers", func(t *testing.T) {
 		var d message.Decoder
 		var m core.Message
