@@ -151,8 +151,7 @@ func (b *batch) from(f *feed, quantum int) (more bool) {
 	from := len(b.out)
 	until := b.frame + quantum
 	for {
-		more, f.err = f.reader.Next(&b.frames)
-		if !more {
+		if more, f.err = f.reader.Next(&b.frames); !more || f.err != nil {
 			break
 		}
 		if b.frames.Command != "" {

@@ -3,7 +3,6 @@
 package zmtp
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -24,15 +23,17 @@ type Frames struct {
 }
 
 // maxCommand bounds a command: the longest prefix that a peer subscribes to by
-// one. A message is bounded by the reader's limit.
+// one; and all commands between the frames of one message, which stay in memory
+// with them. A message is bounded by the reader's limit.
 const maxCommand = 64 << 10
 
 // part is what is known of the message at the start of what was read.
 type part struct {
-	at    int // of the next frame, from the start
-	count int // of frames before it
-	bytes int // of their bodies
-	known int // bytes that the message takes as far as its frames have come
+	at       int // of the next frame, from the start
+	count    int // of frames before it
+	bytes    int // of their bodies
+	commands int // bytes of the commands among them
+	known    int // bytes that the message takes as far as its frames have come
 }
 
 // frame is the head of a frame.
@@ -59,7 +60,8 @@ func (r *Reader) Next(f *Frames) (bool, error) {
 			return false, nil
 		}
 		if fr.flags&flagCommand != 0 {
-			return true, r.command(f, data, fr)
+			err := r.command(f, data, fr)
+			return err == nil, err
 		}
 		r.part.at = r.part.known
 		r.part.count++
@@ -118,16 +120,17 @@ func (r *Reader) message(f *Frames, data []byte) {
 	f.Command, f.Body = "", nil
 	f.Count, f.Bytes = r.part.count, r.part.bytes
 	n := min(f.Count, keptFrames)
-	at := 0
-	for i := range n {
+	for i, at := 0, 0; i < n; {
 		size := uint64(data[at+1])
 		head := shortHead
 		if data[at]&flagLong != 0 {
 			head, size = longHead, binary.BigEndian.Uint64(data[at+1:])
 		}
-		at += head
-		end := at + int(size)
-		f.kept[i] = data[at:end:end]
+		from, end := at+head, at+head+int(size)
+		if data[at]&flagCommand == 0 {
+			f.kept[i] = data[from:end:end]
+			i++
+		}
 		at = end
 	}
 	f.List = f.kept[:n]
@@ -135,22 +138,24 @@ func (r *Reader) message(f *Frames, data []byte) {
 	r.part = part{}
 }
 
-// command takes the command at part.
+// command takes the command at part. One between the frames of a message stays
+// where it is: to close the gap could cost far more than a command does.
 func (r *Reader) command(f *Frames, data []byte, fr frame) error {
 	at, end := r.part.at, r.part.known
-	body := data[at+fr.head : end : end]
-	if at > 0 {
-		// The frames before it are moved up to those that follow.
-		body = bytes.Clone(body)
-		copy(data[end-at:], data[:at])
-	}
-	name, rest, ok := cutShort(body)
+	name, rest, ok := cutShort(data[at+fr.head : end : end])
 	if !ok || len(name) == 0 {
 		return &ProtocolError{Reason: "a command without a name"}
 	}
+	if at == 0 {
+		r.start += end
+		r.part.known = 0
+	} else {
+		if r.part.commands += end - at; r.part.commands > maxCommand {
+			return &ProtocolError{Reason: fmt.Sprintf("%d bytes of commands within a message", r.part.commands), Limit: maxCommand}
+		}
+		r.part.at = end
+	}
 	f.Command, f.Body = commandName(name), rest
 	f.List, f.Count, f.Bytes = nil, 0, 0
-	r.start += end - at
-	r.part.known = at
 	return nil
 }

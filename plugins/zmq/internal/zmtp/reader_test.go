@@ -98,6 +98,54 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// Where there is an error there is no message, also where the one before is
+// still in what Next was given.
+func TestReaderErrorIsNoMessage(t *testing.T) {
+	for name, end := range map[string]string{"empty command": "\x04\x00", "flags": "\x08\x00", "command's name cut": "\x04\x01\xff"} {
+		r := zmtp.NewReader(bytes.NewReader(join(frames("a"), []byte(end))), mib)
+		var f zmtp.Frames
+		if err := next(r, &f); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if ok, err := r.Next(&f); ok || err == nil {
+				t.Errorf("%s: Next returns %v, %v", name, ok, err)
+			}
+		}
+	}
+}
+
+// Commands between the frames of a message cost what they take themselves,
+// however large the frames before them are: none of those is copied for them.
+// Nor do they fill memory.
+func TestReaderCommandsWithinAMessage(t *testing.T) {
+	const size = 60 << 10
+	ping := zmtp.AppendPing(nil, time.Second, []byte("0123456789abcdef"))
+	begin := frames(strings.Repeat("f", size), "")
+	begin = begin[:len(begin)-2] // and the last frame is still to come
+	most := 64 << 10 / len(ping)
+	in := join(begin, bytes.Repeat(ping, most), frames("end"), begin, bytes.Repeat(ping, most+1), frames("end"))
+	r := zmtp.NewReader(bytes.NewReader(in), mib)
+	var f zmtp.Frames
+	for range most {
+		if err := next(r, &f); err != nil || f.Command != zmtp.CommandPing || len(f.Body) != 18 {
+			t.Fatalf("%q %q, %v", f.Command, f.Body, err)
+		}
+	}
+	if err := next(r, &f); err != nil || f.Count != 2 || f.Bytes != size+3 || len(f.List[0]) != size || string(f.List[1]) != "end" {
+		t.Fatalf("%d frames of %d bytes, %v", f.Count, f.Bytes, err)
+	}
+	for range most {
+		if err := next(r, &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var p *zmtp.ProtocolError
+	if err := next(r, &f); !errors.As(err, &p) || p.Limit != 64<<10 {
+		t.Errorf("one command too many: %v", err)
+	}
+}
+
 // Lengths beyond the limit end the connection before memory is taken for them.
 func TestReaderAbsurdLengths(t *testing.T) {
 	for name, tt := range map[string]struct {
