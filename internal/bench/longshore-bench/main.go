@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.StringVar(&plan.ZeroMQ.Plugin, "zmq", beside("longshore-transport-zmq"), "the file of the plugin of ZeroMQ, \"\" = it is not measured")
 	f.StringVar(&plan.ZeroMQ.Peer, "zmqpeer", beside("longshore-bench-zmq"), "the file of its peers")
 	f.IntVar(&plan.ZeroMQ.Rounds, "zmqrounds", 3, "rounds in which ZeroMQ is measured, at most")
-	f.DurationVar(&plan.ZeroMQ.Time, "zmqtime", 200*time.Millisecond, "time of one measurement of ZeroMQ")
+	f.DurationVar(&plan.ZeroMQ.Time, "zmqtime", 150*time.Millisecond, "time of one measurement of ZeroMQ")
 	zmqRows := f.String("zmqrows", "", "a regular expression of the rows of ZeroMQ that are measured, \"\" = all of them")
 	parts := f.String("parts", "hop,handlings,files,zmq,memory", "what is measured")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
