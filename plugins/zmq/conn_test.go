@@ -321,7 +321,7 @@ func TestReceiveOverLimit(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				go func() { _, _ = sender.conn.(pluginapi.Requester).Request(ctx, m) }() //nolint:errcheck // nobody replies
+				go func() { _, _ = sender.conn.(pluginapi.Requester).Request(ctx, m) }()
 			}
 			for range 2 {
 				d := reader.take(s, 1)[0]
