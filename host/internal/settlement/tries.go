@@ -25,6 +25,11 @@ const (
 	shareForVerdict = 20
 	// tryLeast is what one try gets even where the hold is nearly over.
 	tryLeast = time.Second
+	// answerLeast is how long the receipt of a try is waited for at least, beyond
+	// the end of the tries as well, where a missing one counts as sent: a
+	// destination without a peer refuses after a while (5 s over ZeroMQ), and that
+	// loss would not be told.
+	answerLeast = 10 * time.Second
 )
 
 // publish publishes the copy, with as many tries as D2 allows.
@@ -81,7 +86,11 @@ func (s *settlement) try() (core.Result, bool) {
 		p.out.DeliverAfter = s.step.Delay
 	}
 	s.tries++
-	token := s.offer(waitReceipt, s.deadline, box, p)
+	due := s.deadline
+	if least := time.Now().Add(answerLeast); !s.step.Again && due.Before(least) {
+		due = least
+	}
+	token := s.offer(waitReceipt, due, box, p)
 	p.token = token
 	box.hand(p)
 	s.recheck(token, f)
@@ -119,9 +128,12 @@ func (s *settlement) receipt(r frame.Receipt) {
 }
 
 // overdue goes on when the bound of the tries is reached while a receipt is
-// missing. What was not sent has failed; what was may have arrived.
+// missing. What was not sent has failed, for the reason of the try before where
+// there was one; what was sent may have arrived.
 func (s *settlement) overdue(unsent bool) {
-	s.fault = overdueReceipt(unsent).Fault
+	if before := s.fault; !unsent || s.tries < 2 || before == nil {
+		s.fault = overdueReceipt(unsent).Fault
+	}
 	if unsent || s.step.Again {
 		s.resume(core.ResultTransient)
 		return

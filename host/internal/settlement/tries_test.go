@@ -133,6 +133,53 @@ func TestTriesEnd(t *testing.T) { // D2, S-GEN-79
 	}
 }
 
+// A try that is out at the publish limit is waited for where what it came to would
+// else be taken for sent: a destination that has no peer says so after a while.
+func TestTriesWaitForTheLastAnswer(t *testing.T) { // D2, S-ZMQ-19
+	for name, tt := range map[string]struct {
+		answer time.Duration
+		want   string
+		lost   int
+	}{
+		"refused after 5 s":  {5 * time.Second, "WARN(L-CAP-DL); PUBLISH(q,1)=TRANSIENT; ERROR(L-LOST); RELEASE", 1},
+		"refused after 50 s": {50 * time.Second, "WARN(L-CAP-DL); PUBLISH(q,1)=UNKNOWN; RELEASE", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var last time.Duration
+				b := newBench(t, kindU, says(retry()), func(s *setup) {
+					s.o.Policy.MaxAttempts, s.o.Policy.DeadLetter = 1, true
+					s.o.Dead = open("q", stored)
+					s.plugin = func(p *plugin) {
+						p.receipt = func(o *frame.Outgoing, _ int) (frame.Receipt, bool) {
+							last = time.Since(start)
+							r := transient(0)
+							r.ID = o.ID
+							time.AfterFunc(tt.answer, func() { p.receipts <- r })
+							return frame.Receipt{}, false
+						}
+					}
+				})
+				synctest.Wait()
+				b.p.deliver(message("x"))
+				time.Sleep(2 * publishLimit)
+				synctest.Wait()
+				if diff := cmp.Diff([]string{tt.want}, b.texts()); diff != "" {
+					t.Error(diff)
+				}
+				if last > publishLimit {
+					t.Errorf("the last try came after %v", last)
+				}
+				lines := b.logs.lines("L-LOST")
+				if len(lines) != tt.lost || tt.lost > 0 && lines[0]["error"] != "busy" {
+					t.Errorf("lines %v", lines)
+				}
+			})
+		})
+	}
+}
+
 // A dead letter that cannot be written is kept where the source can hold it, and
 // written later.
 func TestKeptUntilItIsWritten(t *testing.T) { // E-05, S-GEN-80
