@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -45,6 +46,16 @@ func (e *endpoint) inspectRegistration(r, first *pluginapi.Registration) plugina
 	if r.Batch && e.settings.Pattern == settings.PatternRPC {
 		add("HandleBatch", fmt.Sprintf("requests to %s are answered one by one, and a batch would keep those who ask waiting", shown(r.Name)),
 			"handle them with Handle or HandleReply")
+	}
+	if prefix, ok := strings.CutSuffix(r.Name, "*"); ok && e.settings.Pattern == settings.PatternFanOut {
+		fix := "write " + shown(prefix) + ": the name of a subscription is a prefix as it stands"
+		if prefix == "" {
+			fix = "give a prefix of the names that are published; there is none for all of them"
+		}
+		report.Findings = append(report.Findings, pluginapi.Finding{
+			Warning: true, Option: "name", Fix: fix,
+			Message: fmt.Sprintf("%s gets only names that begin with just these characters, the * among them", shown(r.Name)),
+		})
 	}
 	return report
 }

@@ -135,6 +135,23 @@ func TestInspectAgain(t *testing.T) {
 	}
 }
 
+// Other transports have patterns; here a name with one would get nothing.
+func TestInspectPatterns(t *testing.T) {
+	for _, tt := range []struct{ pattern, name, want string }{
+		{settings.PatternFanOut, "sport.*", "sport.*; just these characters; write sport.:"},
+		{settings.PatternFanOut, "*", "*; give a prefix"},
+		{settings.PatternFanOut, "sport.", ""},
+		{settings.PatternFanOut, "*.sport", ""},
+		{settings.PatternQueue, "sport.*", ""}, // its name is no filter
+	} {
+		bind, _ := sides(tt.pattern)
+		got := configure(t, bind, nil).Inspect(reading(tt.name)).Registrations[0].Findings
+		if wrong := finds(got, true, tt.want); tt.want != "" && wrong != "" || tt.want == "" && len(got) > 0 {
+			t.Errorf("%s of a %s: got %+v", tt.name, tt.pattern, got)
+		}
+	}
+}
+
 // The limit of messages is the endpoint's, within the protocol's.
 func TestInspectMaxMessage(t *testing.T) {
 	for _, pattern := range []string{settings.PatternQueue, settings.PatternRPC} {
