@@ -85,7 +85,7 @@ func TestAbandonedListIsComplete(t *testing.T) {
 		t.Errorf("listed (-want +got):\n%s", d)
 	}
 	for _, part := range []string{
-		"subscription deaf of endpoint in: 1 handlers did not return (deaf at", "; endpoint out: 3 publishes have no receipt; let handlers return when their context ends; raise the drain limit above the longest delay, or keep copies in a journal",
+		"subscription deaf of endpoint in: 1 handlers did not return (deaf at", "; endpoint out: 3 publishes have no receipt; let handlers return when their context ends; raise the drain limit above the longest delay of copies that others read, or keep copies in a journal",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
@@ -139,7 +139,7 @@ func TestAbandonedErrorsAdvise(t *testing.T) {
 		"deaf":      {host.Abandoned{Handlers: 1}, "; let handlers return when their context ends"},
 		"cancelled": {host.Abandoned{Cancelled: 1}, "; raise the drain limit"},
 		"both":      {host.Abandoned{Handlers: 1, Hooks: 1}, "; let handlers return when their context ends; raise the drain limit"},
-		"copies":    {host.Abandoned{Copies: 1}, "lost; raise the drain limit above the longest delay, or keep copies in a journal"},
+		"copies":    {host.Abandoned{Copies: 1}, "lost; raise the drain limit above the longest delay of copies that others read, or keep copies in a journal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.left.Endpoint = "in"

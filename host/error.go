@@ -170,7 +170,7 @@ func (e *AbandonedError) fix() string {
 	}
 	switch {
 	case all.Copies > 0:
-		fixes = append(fixes, "raise the drain limit above the longest delay, or keep copies in a journal")
+		fixes = append(fixes, "raise the drain limit above the longest delay of copies that others read, or keep copies in a journal")
 	case all.Handlers == 0 || all.Cancelled > 0:
 		fixes = append(fixes, "raise the drain limit")
 	}

@@ -46,10 +46,11 @@ type childEndpoint struct {
 type childSubscription struct {
 	From, Name string
 	Cap        int
-	Dead       string // on the same endpoint
+	Dead       string // on the same endpoint, or NAME@ENDPOINT
 	RetryTo    string // likewise
 	Forward    string // likewise
 	PanicDrops bool
+	Tells      bool // all are acked, whatever they say
 	Options    any
 	Bodies     bool // payloads are made by body; they are acked and told by their names
 }
@@ -85,18 +86,25 @@ func childMain(text string) int {
 		byName[e.Name] = h.Endpoint(e.Name, p, e.Settings)
 	}
 	for _, s := range c.Subscriptions {
+		to := func(text string) core.Destination {
+			name, endpoint, elsewhere := strings.Cut(text, "@")
+			if !elsewhere {
+				endpoint = s.From
+			}
+			return byName[endpoint].To(name)
+		}
 		var rules []host.Rule
 		if s.Cap > 0 {
 			rules = append(rules, host.MaxAttempts(s.Cap))
 		}
 		if s.Dead != "" {
-			rules = append(rules, host.DeadLetterTo(byName[s.From].To(s.Dead)))
+			rules = append(rules, host.DeadLetterTo(to(s.Dead)))
 		}
 		if s.Forward != "" {
-			rules = append(rules, host.Forward(byName[s.From].To(s.Forward)))
+			rules = append(rules, host.Forward(to(s.Forward)))
 		}
 		if s.RetryTo != "" {
-			rules = append(rules, host.RetryTo(byName[s.From].To(s.RetryTo)))
+			rules = append(rules, host.RetryTo(to(s.RetryTo)))
 		}
 		if s.PanicDrops {
 			rules = append(rules, host.OnPanic(host.AsDrop))
@@ -110,6 +118,9 @@ func childMain(text string) int {
 		}
 		host.Handle(byName[s.From].Subscription(s.Name, host.Options(s.Options)), func(ctx context.Context, m *host.Message[[]byte]) error {
 			events.tell(event{Kind: "run", Subscription: s.Name, Payload: string(m.Value), Attempt: m.Attempt()})
+			if s.Tells {
+				return nil
+			}
 			return followed(ctx, c.Gates, m)
 		}, rules...)
 	}
@@ -162,6 +173,12 @@ func followed(ctx context.Context, gates string, m *host.Message[[]byte]) error 
 		return nil
 	case "retry":
 		return host.Retry(errors.New("told to"))
+	case "later": // and how much
+		after, err := time.ParseDuration(words[1])
+		if err != nil {
+			return fmt.Errorf("step %q: %w", step, err)
+		}
+		return host.RetryAfter(after, errors.New("told to"))
 	case "drop":
 		return host.Drop(errors.New("told to"))
 	case "panic":

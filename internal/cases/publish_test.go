@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"time"
 
 	"github.com/longshore-go/longshore/host"
 )
@@ -22,6 +23,7 @@ type childPublish struct {
 	Prefix   string // of the names of the bodies
 	Count    int
 	Size     int
+	After    time.Duration // how long it waits before the first
 }
 
 // prepare makes the publisher before the host runs.
@@ -31,6 +33,10 @@ func (p *childPublish) prepare(h *host.Host, endpoints map[string]*host.Endpoint
 	}
 	to := host.To[[]byte](h, endpoints[p.To].To(p.Name))
 	return func(ctx context.Context, events *teller) {
+		select {
+		case <-time.After(p.After):
+		case <-ctx.Done():
+		}
 		sent := make(chan func(), inFlight)
 		go func() {
 			defer close(sent)

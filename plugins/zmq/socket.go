@@ -4,6 +4,8 @@ package zmq
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +49,7 @@ func openSocket(ctx context.Context, e *endpoint, reader string, resume []byte, 
 	s.build(memory)
 	c := peering.Config{
 		Bind: e.bind, Connect: e.connect, Resume: resume,
-		Handshake:        zmtp.Options{Type: s.kind, MaxMessage: e.settings.MaxMessage + frameRoom},
+		Handshake:        zmtp.Options{Type: s.kind, MaxMessage: e.wireLimit()},
 		HandshakeTimeout: time.Duration(e.settings.HandshakeTimeout),
 		MaxPeers:         e.settings.MaxPeers,
 		Limits:           outq.Limits{Messages: e.settings.SendQueue, Bytes: e.settings.SendQueueBytes, Memory: memory},
@@ -101,6 +103,14 @@ func (s *socket) build(memory *outq.Memory) {
 
 // serve has a peer from its handshake to its end.
 func (s *socket) serve(p *peering.Peer) error {
+	err := s.run(p)
+	if e, ok := errors.AsType[*zmtp.ProtocolError](err); ok && e.Limit == s.endpoint.wireLimit() {
+		return fmt.Errorf("%w, for max_message is %d", err, s.endpoint.settings.MaxMessage)
+	}
+	return err
+}
+
+func (s *socket) run(p *peering.Peer) error {
 	switch s.kind {
 	case zmq4.Push:
 		return s.push.Serve(p)
@@ -119,6 +129,9 @@ func (s *socket) serve(p *peering.Peer) error {
 	}
 	return s.intake.Serve(p, nil)
 }
+
+// wireLimit is the most bytes that the frames of a message have.
+func (e *endpoint) wireLimit() int64 { return e.settings.MaxMessage + frameRoom }
 
 // await waits until a fan-out that dials can publish without losing its first
 // message. That nobody is there is no error, since peers come and go.
@@ -142,8 +155,8 @@ func (s *socket) await(ctx context.Context) error {
 // stopped, so it is gone from then on.
 func (s *socket) stop() {
 	s.stopped.Store(true)
+	s.peers.StopListening() // first: the peers that stopping ends are then none that have left
 	s.intake.Stop()
-	s.peers.StopListening()
 }
 
 // leave ends the subscription. Who may be waiting for a reply stays connected.

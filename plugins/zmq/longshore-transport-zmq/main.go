@@ -5,17 +5,12 @@
 package main
 
 import (
-	"runtime/debug"
-
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/collector"
 	"github.com/longshore-go/longshore/plugins/zmq"
 )
 
-// collectAt is for a process in which little is alive and all that is read
-// becomes garbage: with the default the collector would hardly stop.
-const collectAt = 400 // percent
-
 func main() {
-	debug.SetGCPercent(collectAt)
+	defer collector.Relax()()
 	pluginapi.Serve(zmq.New())
 }

@@ -33,10 +33,11 @@ type Settings struct {
 	// use all of them.
 	Connect []string `json:"connect,omitempty" max:"256" doc:"The addresses to dial, as in tcp://broker:5555; in place of bind."`
 	// MaxMessage is the most bytes of payload and headers of one message, read or
-	// published. The name and what separates headers are not counted, up to 512 KiB
-	// of them. A peer that announces more is disconnected before any memory is
-	// taken for it. Default and most: 64 MiB.
-	MaxMessage int64 `json:"max_message,omitempty" default:"67108864" min:"1" max:"67108864" doc:"The most bytes of payload and headers of one message; a peer that sends more is disconnected."`
+	// published. One that is read and has more is not handled: it fails to decode.
+	// A peer that announces frames of more than 512 KiB beyond it, among them the
+	// name and what separates headers, is disconnected before any memory is taken
+	// for them. Default and most: 64 MiB.
+	MaxMessage int64 `json:"max_message,omitempty" default:"67108864" min:"1" max:"67108864" doc:"The most bytes of payload and headers of one message; a larger one is not handled, and a peer that sends far more is disconnected."`
 	// SendQueue is how many messages wait for one peer at most. Default 1000.
 	SendQueue int `json:"send_queue,omitempty" default:"1000" min:"1" max:"1000000" doc:"The most messages that wait for one peer."`
 	// SendQueueBytes is how many bytes wait for one peer at most; one message is

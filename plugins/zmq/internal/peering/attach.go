@@ -46,7 +46,10 @@ func (p *Peering) serve(peer *Peer) error {
 	if cause := peer.Cause(); cause != nil {
 		err = cause // what the reader has seen is only its effect
 	}
-	if hasLeft(err) {
+	switch {
+	case err == nil && p.taking.Err() != nil:
+		err = ErrClosed // it is we who leave
+	case hasLeft(err):
 		err = leaving(peer, err)
 	}
 	p.remove(peer)
