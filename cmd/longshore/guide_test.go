@@ -50,7 +50,7 @@ func TestGuidesHaveEverySetting(t *testing.T) {
 
 // The service files of the guides are ones that run.
 func TestGuidesHaveServiceFiles(t *testing.T) {
-	for _, page := range []string{"file.md", "zmq.md"} {
+	for _, page := range []string{"quickstart.md", "file.md", "zmq.md"} {
 		guide, err := os.ReadFile("../../docs/" + page)
 		if err != nil {
 			t.Fatal(err)
