@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,6 +67,51 @@ func TestGuidesHaveServiceFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What the pages link to is there.
+func TestPagesLinkToWhatIsThere(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("got %v, %v; want the pages", pages, err)
+	}
+	fences := regexp.MustCompile("(?s)```.*?```")
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(fences.ReplaceAll(text, nil), -1) {
+			path, anchor, _ := strings.Cut(string(m[1]), "#")
+			if strings.Contains(path, "://") {
+				continue
+			}
+			to := page
+			if path != "" {
+				to = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			} else if anchor != "" && !slices.Contains(anchors(t, to), anchor) {
+				t.Errorf("%s links to %s, which is no heading", page, m[1])
+			}
+		}
+	}
+}
+
+// anchors lists what can be linked to within a page.
+func anchors(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		name := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		out = append(out, strings.ReplaceAll(name, " ", "-"))
+	}
+	return out
 }
 
 // property is a part of a JSON Schema.
