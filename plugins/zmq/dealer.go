@@ -44,9 +44,11 @@ type dealer struct {
 
 // request is one that waits for its reply.
 type request struct {
-	reply chan core.Message // has room for one
-	ended chan *core.Fault  // why there will be none; has room for one
-	peer  *peering.Peer     // who has it, nil: nobody yet
+	id    string
+	reply chan core.Message              // has room for one
+	ended chan *core.Fault               // why there will be none; has room for one
+	peer  *peering.Peer                  // who has it, nil: nobody yet
+	early map[*peering.Peer]core.Message // what came before it was noted who has it
 }
 
 func newDealer(e *endpoint, push *sending.Push) *dealer {
@@ -65,7 +67,7 @@ func (d *dealer) serve(p *peering.Peer) error {
 	d.push.Attach(p)
 	var decoder message.Decoder
 	err := intake.Watch(p, intake.Watching{Message: func(frames [][]byte) error {
-		d.take(&decoder, frames)
+		d.take(p, &decoder, frames)
 		return nil
 	}})
 	d.push.Detach(p, err)
@@ -74,22 +76,31 @@ func (d *dealer) serve(p *peering.Peer) error {
 }
 
 // take hands a reply to who waits for it. One with another id is somebody else's,
-// or too late, and is skipped.
-func (d *dealer) take(decoder *message.Decoder, frames [][]byte) {
+// or too late, and is skipped; so is one of a peer that was not asked, which can
+// answer for nobody else.
+func (d *dealer) take(p *peering.Peer, decoder *message.Decoder, frames [][]byte) {
 	var m core.Message
 	f := decoder.Decode(frames, &m)
 	id, _ := m.Headers.Get(headerCorrelation)
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	r := d.waiting[string(id)]
-	if f == nil && r != nil {
-		delete(d.waiting, string(id))
+	switch {
+	case f != nil || r == nil || r.peer != nil && r.peer != p:
+		d.log.Debug("reply skipped: nobody waits for it", "peer", p.Remote, "correlation_id", string(id), "skipped", d.skipped.Add(1), "fault", f)
+	case r.peer == p:
+		d.answer(r, m.Clone()) // what it lies in is used again
+	case r.early == nil:
+		r.early = map[*peering.Peer]core.Message{p: m.Clone()}
+	default:
+		r.early[p] = m.Clone()
 	}
-	d.mu.Unlock()
-	if f != nil || r == nil {
-		d.log.Debug("reply skipped: nobody waits for it", "correlation_id", string(id), "skipped", d.skipped.Add(1), "fault", f)
-		return
-	}
-	r.reply <- m.Clone() // what it lies in is used again
+}
+
+// answer gives a request its reply; d.mu is held.
+func (d *dealer) answer(r *request, m core.Message) {
+	delete(d.waiting, r.id)
+	r.reply <- m
 }
 
 // lose ends the requests that a lost peer has.
@@ -132,7 +143,7 @@ func (d *dealer) register(id string) (*request, *core.Fault) {
 	case len(d.waiting) >= maxRequests:
 		return nil, &core.Fault{Code: core.FaultExhausted, Transient: true, Message: fmt.Sprintf("%d requests wait for their replies", maxRequests)}
 	}
-	r := &request{reply: make(chan core.Message, 1), ended: make(chan *core.Fault, 1)}
+	r := &request{id: id, reply: make(chan core.Message, 1), ended: make(chan *core.Fault, 1)}
 	d.waiting[id] = r
 	return r, nil
 }
@@ -151,6 +162,12 @@ func (d *dealer) given(r *request, p *peering.Peer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r.peer = p
+	m, answered := r.early[p]
+	r.early = nil
+	if answered {
+		d.answer(r, m)
+		return
+	}
 	if _, there := d.peers[p]; !there {
 		r.end(lost(p))
 	}

@@ -64,7 +64,7 @@ func (w who) publishes() core.Publishing {
 	switch {
 	case w.own:
 		p.Retains = core.RetainProcess
-	case w.set.Pattern == settings.PatternFanOut:
+	case w.set.Pattern == settings.PatternFanOut, w.set.Pattern == settings.PatternRPC:
 		p.Confirms = core.ConfirmQueued
 	}
 	return p

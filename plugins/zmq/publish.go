@@ -15,7 +15,7 @@ import (
 
 // Publish sends messages in order. A receipt is confirmed when the operating
 // system has the whole message, when it waits for its peers where it is a
-// fan-out's, or when it is in the own subscription's queue. It waits for nobody:
+// fan-out's or a reply, or when it is in the own subscription's queue. It waits for nobody:
 // what finds no peer is answered later.
 func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
 	s := c.use()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -88,6 +89,8 @@ func (d *dealer) identify(m *core.Message) (string, *core.Message) {
 // send gives a request to a peer. What is returned tells when it could not be
 // sent to it; a reply tells that it was.
 func (d *dealer) send(ctx context.Context, r *request, m *core.Message) (<-chan pluginapi.Receipt, *core.Fault) {
+	ctx, cancel := sendLimit(ctx)
+	defer cancel()
 	failed := make(chan pluginapi.Receipt, 1)
 	p, f := d.push.Send(ctx, m, outq.Ticket{Done: func(_ int, r pluginapi.Receipt) {
 		if r.Status != pluginapi.ReceiptConfirmed {
@@ -99,6 +102,19 @@ func (d *dealer) send(ctx context.Context, r *request, m *core.Message) (<-chan 
 	}
 	d.given(r, p)
 	return failed, nil
+}
+
+// sendReserve is kept of a request's time to tell that nobody could be sent it: who
+// waits until the end has to take it that somebody was.
+const sendReserve = 100 * time.Millisecond
+
+// sendLimit bounds the time in which a request finds a peer, to all but a tenth.
+func sendLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/10, sendReserve)))
 }
 
 // await waits for the reply. again says that the peer is gone and was sent

@@ -216,6 +216,9 @@ func TestRequestNobodyThere(t *testing.T) {
 	defer cancel()
 	_, err = b.ask(ctx, "x", "1")
 	fails(t, err, core.FaultNotFound, "request to x", closed, "not sent")
+	if ctx.Err() != nil {
+		t.Error("it is told when the time is over, and who waited must think that somebody was asked")
+	}
 }
 
 // A responder that is lost ends the requests that it has at once.

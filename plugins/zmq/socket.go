@@ -49,7 +49,7 @@ func openSocket(ctx context.Context, e *endpoint, reader string, resume []byte, 
 	s.build(memory)
 	c := peering.Config{
 		Bind: e.bind, Connect: e.connect, Resume: resume,
-		Handshake:        zmtp.Options{Type: s.kind, MaxMessage: e.wireLimit()},
+		Handshake:        zmtp.Options{Type: s.kind, MaxMessage: s.readLimit()},
 		HandshakeTimeout: time.Duration(e.settings.HandshakeTimeout),
 		MaxPeers:         e.settings.MaxPeers,
 		Limits:           outq.Limits{Messages: e.settings.SendQueue, Bytes: e.settings.SendQueueBytes, Memory: memory},
@@ -68,6 +68,16 @@ func openSocket(ctx context.Context, e *endpoint, reader string, resume []byte, 
 		return nil, err
 	}
 	return s, nil
+}
+
+// readLimit is the most bytes of a message that a peer may send. One that is only
+// sent to has nothing to say but what it subscribes to, which is the beginning of
+// a name.
+func (s *socket) readLimit() int64 {
+	if s.push != nil || s.pub != nil {
+		return 1 + maxName
+	}
+	return s.endpoint.wireLimit()
 }
 
 // build makes what the kind of socket consists of.

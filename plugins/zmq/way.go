@@ -127,7 +127,7 @@ func (e *endpoint) publishing(w way) core.Publishing {
 	case w == wayRequest:
 		p.MaxBytes = min(p.MaxBytes, MaxMessage-replyRoom)
 		p.MaxHeaders -= replyHeaders
-	case e.settings.Pattern == settings.PatternFanOut:
+	case w == wayReply, e.settings.Pattern == settings.PatternFanOut:
 		p.Confirms = core.ConfirmQueued
 	}
 	return p

@@ -8,12 +8,15 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
 // replyName is frame 0 of a reply (reference 3.1).
@@ -32,6 +35,9 @@ type Router struct {
 	peers  map[string]*peering.Peer
 	names  map[*peering.Peer]string
 	closed bool
+	lost   uint64    // replies that were queued and not written whole
+	untold uint64    // of lost, those that no log line has told of
+	told   time.Time // of the last line
 }
 
 // NewRouter returns a Router without peers.
@@ -40,7 +46,7 @@ func NewRouter(c Config) *Router {
 }
 
 // delimiter is the empty frame that REQ peers expect before a reply (RFC 28).
-var delimiter = [][]byte{{}}
+var delimiter = zmtp.AppendHead(nil, 0, true)
 
 // IdentityError refuses a peer whose identity another one has.
 type IdentityError struct {
@@ -90,8 +96,8 @@ func (r *Router) mint() []byte {
 	}
 }
 
-// Detach ends the queue of a peer with a cause. What it was not sent is refused:
-// no other peer has asked for it.
+// Detach ends the queue of a peer with a cause. What it was not sent is lost and
+// counted: no other peer has asked for it.
 func (r *Router) Detach(p *peering.Peer, cause error) {
 	r.mu.Lock()
 	identity, there := r.names[p]
@@ -99,25 +105,46 @@ func (r *Router) Detach(p *peering.Peer, cause error) {
 	if there && r.peers[identity] == p {
 		delete(r.peers, identity)
 	}
-	shut := r.closed
 	r.mu.Unlock()
-	unsent := p.Out.Abort(causeOf(p, cause))
-	for i := range unsent {
-		name := unsent[i].Name()
-		f := peerGone(name, r.config.Address)
-		if shut {
-			f = closed(name)
-		}
-		refuse(unsent[i].Ticket(), f)
+	cause = causeOf(p, cause)
+	p.Out.Abort(cause) // its messages have their receipts
+	r.tellLost(p, uint64(p.Out.Lost()), cause)
+}
+
+// tellLost counts what a peer was not sent and logs it, at most once in
+// lossPause.
+func (r *Router) tellLost(p *peering.Peer, lost uint64, cause error) {
+	if lost == 0 {
+		return
+	}
+	r.mu.Lock()
+	r.lost += lost
+	r.untold += lost
+	untold, total, due := r.untold, r.lost, time.Since(r.told) >= lossPause
+	if due {
+		r.untold, r.told = 0, time.Now()
+	}
+	r.mu.Unlock()
+	if due {
+		r.config.Log.Warn("replies were not sent: who asked is gone",
+			"address", r.config.Address, "peer", p.Remote, "lost", untold, "total", total, "cause", cause)
 	}
 }
 
+// Lost returns how many replies were queued and not written whole before their
+// peer was gone.
+func (r *Router) Lost() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
 // Publish sends a message, under the name "reply", to the peer with an identity
-// and answers the ticket: confirmed when the operating system has all of it,
-// refused when nothing of it was sent, unknown when a part was. A peer that is not
-// there is a FaultNotFound, one that does not read a transient FaultExhausted; both
-// name m.Name, which is what the message is addressed to. It never waits. The
-// bytes of the message must stay as they are until the answer.
+// and answers the ticket: confirmed when it is in the peer's queue, for who asked
+// and does not read must not hold up the one that answers. A peer that is not
+// there is a FaultNotFound, one whose queue has no room a transient
+// FaultExhausted; both name m.Name, which is what the message is addressed to. It
+// never waits, and needs the bytes of the message no longer than it runs.
 func (r *Router) Publish(identity []byte, m *core.Message, t outq.Ticket) {
 	r.mu.Lock()
 	p, shut := r.peers[string(identity)], r.closed
@@ -127,7 +154,8 @@ func (r *Router) Publish(identity []byte, m *core.Message, t outq.Ticket) {
 		refuse(t, closed(m.Name))
 	case p == nil:
 		refuse(t, peerGone(m.Name, r.config.Address))
-	case p.Out.Push(m, replyName, prefixFor(p), t):
+	case p.Out.Room() && r.push(p, m):
+		tell(t, queued(true))
 	case p.Out.Err() != nil:
 		refuse(t, peerGone(m.Name, r.config.Address))
 	default:
@@ -136,8 +164,18 @@ func (r *Router) Publish(identity []byte, m *core.Message, t outq.Ticket) {
 	}
 }
 
+// push encodes a message for a peer and puts it into its queue, if there is room.
+func (r *Router) push(p *peering.Peer, m *core.Message) bool {
+	prefix := prefixFor(p)
+	shared := r.config.Memory.Share(message.Size(m, replyName)+len(prefix), func(dst []byte) []byte {
+		return message.Append(append(dst, prefix...), m, replyName)
+	})
+	defer shared.Release()
+	return p.Out.PushShared(shared, outq.Ticket{})
+}
+
 // prefixFor is what comes before the name for this kind of peer.
-func prefixFor(p *peering.Peer) [][]byte {
+func prefixFor(p *peering.Peer) []byte {
 	if p.Conn.PeerType() == zmq4.Req {
 		return delimiter
 	}

@@ -170,3 +170,51 @@ func TestRouterFullQueue(t *testing.T) {
 		t.Errorf("receipt %v", x)
 	}
 }
+
+// A peer that does not read its replies holds up nobody: each reply has its
+// receipt at once, until its queue is full. What it was not sent when it goes is
+// counted and told in one line that names it.
+func TestRouterPeerThatDoesNotRead(t *testing.T) {
+	r := newRouted(t, true, outq.Limits{Messages: 10})
+	var log logged
+	r.config.Log = log.logger()
+	deaf, reader := join(t, r.address, zmq4.Dealer, "deaf"), join(t, r.address, zmq4.Dealer, "reader")
+	r.came(t, 1)
+	payload := []byte(strings.Repeat("x", 1<<20))
+	got := newReceipts()
+	for i := range 40 {
+		r.Publish([]byte("deaf"), &core.Message{Name: "zmq-reply:64", Payload: payload}, got.ticket(i))
+		if len(got.of(i)) != 1 {
+			t.Fatalf("reply %d has no receipt", i)
+		}
+	}
+	clear(payload) // which are the caller's again
+	confirmed, refused := got.count(pluginapi.ReceiptConfirmed), got.one(t, 39)
+	if confirmed < 10 || refused.Status != pluginapi.ReceiptRefused || refused.Fault.Code != core.FaultExhausted {
+		t.Errorf("%d confirmed, the last one is %v", confirmed, refused)
+	}
+	r.Publish([]byte("reader"), text("zmq-reply:72", "y"), got.ticket(100))
+	reader.expect(t, "y")
+
+	deaf.close()
+	until(t, "what it was not sent is counted", func() bool { return r.Lost() > 0 })
+	if lost := int(r.Lost()); lost < 9 || lost > 10 {
+		t.Errorf("%d lost of %d", lost, confirmed)
+	}
+	until(t, "it is told", func() bool { return strings.Contains(log.text(), "replies were not sent") })
+	if text := log.text(); strings.Count(text, "\n") != 1 || !strings.Contains(text, deaf.conn.NetConn().LocalAddr().String()) {
+		t.Errorf("logged %s", text)
+	}
+}
+
+func TestRouterRepliesAreTheCallersAgain(t *testing.T) {
+	r := newRouted(t, true, outq.Limits{})
+	p := join(t, r.address, zmq4.Req, "p")
+	r.came(t, 0)
+	for _, size := range []int{10, 1000, 3000, 20_000, 3 << 20} {
+		m := core.Message{Name: "zmq-reply:70", Payload: []byte(strings.Repeat("x", size))}
+		r.Publish([]byte("p"), &m, outq.Ticket{})
+		clear(m.Payload)
+		p.expect(t, strings.Repeat("x", size))
+	}
+}
