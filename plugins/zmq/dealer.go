@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-zeromq/zmq4"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
@@ -30,8 +32,8 @@ const maxRequests = 1024
 type dealer struct {
 	push  *sending.Push
 	log   *slog.Logger
-	place string // where the responders are
-	mint  string // what an id that is minted begins with
+	place func() string // where the responders are
+	mint  string        // what an id that is minted begins with
 
 	minted  atomic.Uint64
 	skipped atomic.Uint64 // replies that nobody waits for
@@ -51,9 +53,9 @@ type request struct {
 	early map[*peering.Peer]core.Message // what came before it was noted who has it
 }
 
-func newDealer(e *endpoint, push *sending.Push) *dealer {
+func newDealer(log *slog.Logger, place func() string, push *sending.Push) *dealer {
 	return &dealer{
-		push: push, log: e.log, place: e.place(), mint: fmt.Sprintf("req-%d-", os.Getpid()),
+		push: push, log: log, place: place, mint: fmt.Sprintf("req-%d-", os.Getpid()),
 		waiting: make(map[string]*request), peers: make(map[*peering.Peer]struct{}),
 	}
 }
@@ -79,6 +81,9 @@ func (d *dealer) serve(p *peering.Peer) error {
 // or too late, and is skipped; so is one of a peer that was not asked, which can
 // answer for nobody else.
 func (d *dealer) take(p *peering.Peer, decoder *message.Decoder, frames [][]byte) {
+	if p.Conn.PeerType() == zmq4.Rep && len(frames) > 1 && len(frames[0]) == 0 {
+		frames = frames[1:] // what it put before its reply, as it came before the request
+	}
 	var m core.Message
 	f := decoder.Decode(frames, &m)
 	id, _ := m.Headers.Get(headerCorrelation)

@@ -171,7 +171,7 @@ func (d *dealer) unsent(f *core.Fault) *core.Fault {
 	}
 	return &core.Fault{
 		Code: core.FaultNotFound, Transient: true,
-		Message:     "no responder is connected at " + d.place + ", and the request was not sent",
+		Message:     "no responder is connected at " + d.place() + ", and the request was not sent",
 		Diagnostics: []core.Diagnostic{{Fix: "start the responder, or correct the address"}},
 	}
 }

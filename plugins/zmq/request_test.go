@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
 
@@ -210,7 +211,12 @@ func TestRequestNobodyThere(t *testing.T) {
 	b := connect(t, set, pluginapi.Usage{})
 	_, err := b.ask(b.ctx, "x", "1")
 	fails(t, err, core.FaultNotFound, "request to x", closed, "not sent")
-	set.PeerWait = core.Duration(time.Hour)
+	set = binds(settings.PatternRPC, anyPort)
+	set.PeerWait = core.Duration(50 * time.Millisecond)
+	b = connect(t, set, pluginapi.Usage{})
+	_, err = b.ask(b.ctx, "x", "1")
+	fails(t, err, core.FaultNotFound, b.address()+",") // not the port 0 of the settings
+	set = dials(settings.PatternRPC, closed)
 	b = connect(t, set, pluginapi.Usage{})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -218,6 +224,25 @@ func TestRequestNobodyThere(t *testing.T) {
 	fails(t, err, core.FaultNotFound, "request to x", closed, "not sent")
 	if ctx.Err() != nil {
 		t.Error("it is told when the time is over, and who waited must think that somebody was asked")
+	}
+}
+
+// A REP socket of libzmq that gives the correlation id back is a responder like
+// any other.
+func TestRequestToREP(t *testing.T) {
+	b := connect(t, binds(settings.PatternRPC, anyPort), pluginapi.Usage{})
+	zmqtest.Python(t, `
+s = ctx.socket(zmq.REP)
+s.connect(arg[0])
+while True:
+    name, headers, payload = s.recv_multipart()
+    s.send_multipart([b"reply", headers, name + b" " + payload])
+`, b.address())
+	for i := range 3 {
+		m, err := b.ask(b.ctx, "x", fmt.Sprint(i), "k", "v")
+		if err != nil || string(m.Payload) != fmt.Sprint("x ", i) || header(m, "k") != "v" || m.Name != "reply" {
+			t.Errorf("got %s %s %v, %v", m.Name, m.Payload, m.Headers, err)
+		}
 	}
 }
 

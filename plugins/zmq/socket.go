@@ -33,7 +33,8 @@ type socket struct {
 	pub    *sending.Pub    // of PUB
 	dealer *dealer         // of DEALER
 
-	peers *peering.Peering
+	peers   *peering.Peering
+	address atomic.Pointer[string] // where it listens, with the port; nil: not known yet
 
 	stopped atomic.Bool // it does not read any more
 	once    sync.Once   // of close
@@ -63,6 +64,10 @@ func openSocket(ctx context.Context, e *endpoint, reader string, resume []byte, 
 	if s.peers, err = peering.Start(ctx, c); err != nil {
 		return nil, err
 	}
+	if e.bind != nil {
+		listens := s.peers.Addresses()[0]
+		s.address.Store(&listens)
+	}
 	if err := s.await(ctx); err != nil {
 		_ = s.close(context.WithoutCancel(ctx)) // nothing was published that could be lost
 		return nil, err
@@ -80,11 +85,19 @@ func (s *socket) readLimit() int64 {
 	return s.endpoint.wireLimit()
 }
 
+// place is where the socket is: with the port that was chosen, once it listens.
+func (s *socket) place() string {
+	if a := s.address.Load(); a != nil {
+		return *a
+	}
+	return s.endpoint.place()
+}
+
 // build makes what the kind of socket consists of.
 func (s *socket) build(memory *outq.Memory) {
 	e := s.endpoint
 	c := sending.Config{
-		Address: e.place(), Wait: time.Duration(e.settings.PeerWait), Linger: time.Duration(e.settings.Linger),
+		Address: s.place, Wait: time.Duration(e.settings.PeerWait), Linger: time.Duration(e.settings.Linger),
 		Dials: len(e.connect), Memory: memory, Log: e.log,
 	}
 	read := intake.Options{Name: s.reader, Most: e.settings.MaxMessage}
@@ -103,7 +116,7 @@ func (s *socket) build(memory *outq.Memory) {
 		if s.kind = zmq4.Router; reads {
 			s.router = sending.NewRouter(c)
 		} else {
-			s.kind, s.dealer = zmq4.Dealer, newDealer(e, sending.NewPush(c))
+			s.kind, s.dealer = zmq4.Dealer, newDealer(e.log, s.place, sending.NewPush(c))
 		}
 	}
 	if s.reader != "" {
@@ -157,7 +170,7 @@ func (s *socket) await(ctx context.Context) error {
 		return faultOf("connect endpoint "+s.endpoint.name, context.Cause(ctx))
 	}
 	s.endpoint.log.Warn("nobody has subscribed: what is published before somebody does waits for peer_wait and is dropped",
-		"address", s.endpoint.place(), "error", err)
+		"address", s.place(), "error", err)
 	return nil
 }
 

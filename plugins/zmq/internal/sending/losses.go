@@ -3,7 +3,6 @@
 package sending
 
 import (
-	"log/slog"
 	"time"
 )
 
@@ -27,9 +26,9 @@ type lossLine struct {
 }
 
 // log logs the line, if it is one.
-func (l lossLine) log(to *slog.Logger) {
+func (l lossLine) log(c Config) {
 	if l.text != "" {
-		to.Warn(l.text, l.args...)
+		c.Log.With("address", c.Address()).Warn(l.text, l.args...)
 	}
 }
 

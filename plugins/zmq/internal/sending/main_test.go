@@ -24,6 +24,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// at is an address as a Config has it.
+func at(address string) func() string { return func() string { return address } }
+
 // limit is how long a test waits for what must happen.
 const limit = 20 * time.Second
 

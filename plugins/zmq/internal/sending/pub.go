@@ -3,7 +3,6 @@
 package sending
 
 import (
-	"log/slog"
 	"sync"
 	"time"
 
@@ -24,7 +23,6 @@ import (
 // any goroutine.
 type Pub struct {
 	config Config
-	log    *slog.Logger
 
 	mu          sync.Mutex
 	subscribers []*subscriber
@@ -52,7 +50,6 @@ func NewPub(c Config) *Pub {
 		config: c.withDefaults(), heard: make(map[int]bool),
 		ready: make(chan struct{}), drained: make(chan struct{}, 1),
 	}
-	p.log = p.config.Log.With("address", p.config.Address)
 	p.backlog.wait, p.backlog.due = p.config.Wait, p.expire
 	return p
 }
@@ -116,7 +113,7 @@ func (p *Pub) detach(s *subscriber, cause error) {
 	p.mu.Lock()
 	line := p.losses.gone(s, s.peer.Out.Lost(), cause)
 	p.mu.Unlock()
-	line.log(p.log)
+	line.log(p.config)
 }
 
 // audience reports whether messages need not wait: the endpoint binds, or a peer
@@ -149,7 +146,7 @@ func (p *Pub) Publish(m *core.Message, t outq.Ticket) {
 		line := p.losses.take()
 		p.mu.Unlock()
 		tell(t, queued(routed))
-		line.log(p.log)
+		line.log(p.config)
 		return
 	case !p.backlog.push(m, t):
 		f = tooMany(m.Name, p.backlog.len(), p.backlog.bytes)
@@ -202,7 +199,7 @@ func (p *Pub) flush() {
 		p.backlog.pop()
 		p.mu.Unlock()
 		tell(t, queued(routed))
-		line.log(p.log)
+		line.log(p.config)
 	}
 }
 

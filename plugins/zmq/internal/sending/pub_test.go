@@ -95,7 +95,7 @@ func TestPubByPrefix(t *testing.T) {
 
 func TestZ05OneSlowSubscriber(t *testing.T) {
 	lines := &logged{}
-	pub := NewPub(Config{Address: "tcp://here:1", Log: lines.logger()})
+	pub := NewPub(Config{Address: at("tcp://here:1"), Log: lines.logger()})
 	b := listen(t, zmq4.Pub, outq.Limits{Bytes: 8 << 20}, pub.Serve)
 	slow := subscriberOf(t, pub, b.address, "")
 	fast := subscriberOf(t, pub, b.address, "")
@@ -201,7 +201,7 @@ func dialing(tb testing.TB, c Config, address string) *Pub {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c.Dials, c.Address = 1, address
+	c.Dials, c.Address = 1, at(address)
 	pub := NewPub(c)
 	p, err := peering.Start(tb.Context(), peering.Config{
 		Connect: []peering.Address{a}, Handshake: zmtp.Options{Type: zmq4.Pub, MaxMessage: 1 << 20}, Serve: pub.Serve,

@@ -26,7 +26,7 @@ func (p *Pub) Ready(ctx context.Context) error {
 	case <-limit.C:
 		return &core.Fault{
 			Code: core.FaultUnavailable, Transient: true,
-			Message: "no connected subscriber at " + p.config.Address + " after " + p.config.Wait.String(),
+			Message: "no connected subscriber at " + p.config.Address() + " after " + p.config.Wait.String(),
 		}
 	}
 }
@@ -47,7 +47,7 @@ func (p *Pub) expire() {
 		if there {
 			tell(late[i].ticket, queued(false))
 		} else {
-			refuse(late[i].ticket, noPeer("subscriber", p.config.Address, late[i].name(), p.config.Wait))
+			refuse(late[i].ticket, noPeer("subscriber", p.config.Address(), late[i].name(), p.config.Wait))
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zeromq/zmq4"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
@@ -148,7 +150,7 @@ func (p *Push) place(m *core.Message, u *outq.Unsent, t outq.Ticket) *peering.Pe
 		if x.full {
 			continue
 		}
-		if u != nil && x.peer.Out.PushUnsent(u) || u == nil && x.peer.Out.Push(m, m.Name, nil, t) {
+		if u != nil && x.peer.Out.PushUnsent(u) || u == nil && x.peer.Out.Push(m, m.Name, requestPrefix(x.peer), t) {
 			p.stall.arm(len(p.members))
 			return x.peer
 		}
@@ -156,6 +158,17 @@ func (p *Push) place(m *core.Message, u *outq.Unsent, t outq.Ticket) *peering.Pe
 	}
 	return nil
 }
+
+// requestPrefix is what comes before the name for this kind of peer: a REP socket
+// reads requests as REQ sends them, behind an empty frame (RFC 28).
+func requestPrefix(p *peering.Peer) [][]byte {
+	if p.Conn.PeerType() == zmq4.Rep {
+		return emptyFrame
+	}
+	return nil
+}
+
+var emptyFrame = [][]byte{{}}
 
 // room is called when a queue has room again.
 func (p *Push) room(m *member) {
@@ -200,7 +213,7 @@ func (p *Push) expire() {
 	}
 	p.mu.Unlock()
 	for i := range late {
-		refuse(late[i].ticket, noPeer("peer", p.config.Address, late[i].name(), p.config.Wait))
+		refuse(late[i].ticket, noPeer("peer", p.config.Address(), late[i].name(), p.config.Wait))
 	}
 }
 

@@ -98,7 +98,7 @@ func TestZ01ThreePeersShare(t *testing.T) {
 // TestZ02NoPeer has nobody there for the default of five seconds.
 func TestZ02NoPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		push := NewPush(Config{Address: "tcp://127.0.0.1:5901"})
+		push := NewPush(Config{Address: at("tcp://127.0.0.1:5901")})
 		r := newReceipts()
 		start := time.Now()
 		push.Publish(text("jobs", "x"), r.ticket(0))
@@ -253,7 +253,7 @@ func TestZ12CloseWithABlockedPeer(t *testing.T) {
 }
 
 func TestSend(t *testing.T) {
-	push := NewPush(Config{Wait: 30 * time.Millisecond, Address: "tcp://h:1"})
+	push := NewPush(Config{Wait: 30 * time.Millisecond, Address: at("tcp://h:1")})
 	b := listen(t, zmq4.Push, outq.Limits{Messages: 1}, push.Serve)
 	r := newReceipts()
 	if p, f := push.Send(t.Context(), text("rpc", "x"), r.ticket(0)); p != nil || f == nil || !strings.Contains(f.Message, "tcp://h:1") {

@@ -127,7 +127,7 @@ func (r *Router) tellLost(p *peering.Peer, lost uint64, cause error) {
 	r.mu.Unlock()
 	if due {
 		r.config.Log.Warn("replies were not sent: who asked is gone",
-			"address", r.config.Address, "peer", p.Remote, "lost", untold, "total", total, "cause", cause)
+			"address", r.config.Address(), "peer", p.Remote, "lost", untold, "total", total, "cause", cause)
 	}
 }
 
@@ -153,11 +153,11 @@ func (r *Router) Publish(identity []byte, m *core.Message, t outq.Ticket) {
 	case shut:
 		refuse(t, closed(m.Name))
 	case p == nil:
-		refuse(t, peerGone(m.Name, r.config.Address))
+		refuse(t, peerGone(m.Name, r.config.Address()))
 	case p.Out.Room() && r.push(p, m):
 		tell(t, queued(true))
 	case p.Out.Err() != nil:
-		refuse(t, peerGone(m.Name, r.config.Address))
+		refuse(t, peerGone(m.Name, r.config.Address()))
 	default:
 		n, size := p.Out.Depth()
 		refuse(t, noRoom(m.Name, p.Remote, n, size))

@@ -29,7 +29,7 @@ type routed struct {
 }
 
 func newRouted(tb testing.TB, watch bool, limits outq.Limits) *routed {
-	r := &routed{Router: NewRouter(Config{Address: "tcp://here:1"}), watch: watch}
+	r := &routed{Router: NewRouter(Config{Address: at("tcp://here:1")}), watch: watch}
 	r.bound = listen(tb, zmq4.Router, limits, func(p *peering.Peer) error {
 		id, err := r.Attach(p)
 		r.mu.Lock()

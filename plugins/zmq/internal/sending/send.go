@@ -58,7 +58,7 @@ func (p *Push) try(m *core.Message, t outq.Ticket, start time.Time) (*peering.Pe
 	if len(p.members) == 0 {
 		deadline = p.backlog.deadline(&pending{at: start})
 		if !deadline.After(time.Now()) {
-			return nil, nil, deadline, noPeer("peer", p.config.Address, m.Name, p.config.Wait)
+			return nil, nil, deadline, noPeer("peer", p.config.Address(), m.Name, p.config.Wait)
 		}
 	}
 	if p.changed == nil {

@@ -28,7 +28,7 @@ const DefaultWait = 5 * time.Second
 
 // Config is what all kinds are made of.
 type Config struct {
-	Address string        // of the endpoint, as faults and log lines name it
+	Address func() string // of the endpoint, as faults and log lines name it; nil = it has none
 	Wait    time.Duration // how long a message waits for a peer; 0 = DefaultWait
 	Linger  time.Duration // how long Close waits, within its context
 	Dials   int           // how many addresses are dialed, 0 = the endpoint binds
@@ -42,6 +42,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Memory == nil {
 		c.Memory = &outq.Memory{}
+	}
+	if c.Address == nil {
+		c.Address = func() string { return "" }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
