@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +21,13 @@ import (
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if address, plugin, ok := strings.Cut(os.Getenv(hostChild), " "); ok {
+		serveUntilKilled(address, plugin)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // anyPort is an address of this machine with a port that is free.
 const anyPort = "tcp://127.0.0.1:0"

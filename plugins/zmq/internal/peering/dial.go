@@ -44,7 +44,9 @@ func (p *Peering) keepDialing(i int) {
 			p.links.attached(i)
 			err = p.serve(peer)
 			b.reset(time.Since(since))
-			p.links.lost(i, err)
+			if p.taking.Err() == nil { // what ends after that is the endpoint's own end, which peers follow
+				p.links.lost(i, err)
+			}
 		case p.taking.Err() == nil:
 			p.counters.dialErrors.Add(1)
 			p.links.failed(i, err)

@@ -61,9 +61,6 @@ func (l *links) attached(i int) {
 
 // lost says that the peer of an address has ended.
 func (l *links) lost(i int, err error) {
-	if errors.Is(err, ErrClosed) {
-		return // the endpoint's own end is no loss
-	}
 	reason := fmt.Sprintf("%s: %v", l.addresses[i], bare(err))
 	l.mu.Lock()
 	l.down[i] = true
