@@ -124,6 +124,7 @@ const (
 	LogRefused           // L-REF: a computed destination was refused, or none is declared
 	LogCheck             // L-CHECK: a finding at start that does not refuse
 	LogCount             // L-COUNT: the count header is no number
+	LogUnrouted          // L-UNR: a copy was taken by its destination, which nobody reads
 )
 
 // Step is one step of a plan.

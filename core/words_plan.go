@@ -70,7 +70,7 @@ func (LogCode) vocabulary() (string, []string) {
 	return "log code", []string{
 		"none", "L-UNS", "L-CAP-DL", "L-CAP-RJ", "L-LOST", "L-DELAY", "L-DEC", "L-PAN", "L-FF",
 		"L-REPLY", "L-STREAM", "L-END", "L-LEN", "L-DECL", "L-ABND", "L-NACK", "L-HELD", "L-ERR",
-		"L-COPY", "L-DBL", "L-REF", "L-CHECK", "L-COUNT",
+		"L-COPY", "L-DBL", "L-REF", "L-CHECK", "L-COUNT", "L-UNR",
 	}
 }
 

@@ -32,7 +32,7 @@ func TestWords(t *testing.T) {
 	testWords(t, core.Action(0), int(core.ActStop)+1)
 	testWords(t, core.Target(0), int(core.TargetDead)+1)
 	testWords(t, core.LogLevel(0), int(core.LevelError)+1)
-	testWords(t, core.LogCode(0), int(core.LogCount)+1)
+	testWords(t, core.LogCode(0), int(core.LogUnrouted)+1)
 	testWords(t, core.Result(0), int(core.ResultCut)+1)
 	testWords(t, core.Party(0), int(core.PartyTargetBroker)+1)
 }

@@ -50,7 +50,8 @@ type childSubscription struct {
 	RetryTo    string // likewise
 	Forward    string // likewise
 	PanicDrops bool
-	Tells      bool // all are acked, whatever they say
+	Tells      bool   // all are acked, whatever they say
+	Waits      string // likewise, when the gate of that name is open
 	Options    any
 	Bodies     bool // payloads are made by body; they are acked and told by their names
 }
@@ -121,6 +122,9 @@ func childMain(text string) int {
 			if s.Tells {
 				return nil
 			}
+			if s.Waits != "" {
+				return waited(ctx, c.Gates, s.Waits)
+			}
 			return followed(ctx, c.Gates, m)
 		}, rules...)
 	}
@@ -153,15 +157,8 @@ func followed(ctx context.Context, gates string, m *host.Message[[]byte]) error 
 	step := steps[min(int(max(m.Attempt(), 1)), len(steps))-1]
 	words := strings.Fields(step)
 	if len(words) > 1 && words[0] == "until" {
-		for {
-			if _, err := os.Stat(filepath.Join(gates, words[1])); err == nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(2 * time.Millisecond):
-			}
+		if err := waited(ctx, gates, words[1]); err != nil {
+			return err
 		}
 		words = words[2:]
 	}
@@ -185,6 +182,20 @@ func followed(ctx context.Context, gates string, m *host.Message[[]byte]) error 
 		panic("told to")
 	default:
 		return fmt.Errorf("unknown step %q", step)
+	}
+}
+
+// waited waits until a gate is open.
+func waited(ctx context.Context, gates, name string) error {
+	for {
+		if _, err := os.Stat(filepath.Join(gates, name)); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Millisecond):
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ type Counters struct {
 
 	InWork  uint64 // now
 	Waiting uint64 // of InWork: copies that wait for their time
-	Lost    uint64 // L-LOST and L-ABND, beside the above
+	Lost    uint64 // L-LOST, L-UNR and L-ABND, beside the above
 	Failed  uint64 // verdicts that failed or came too late, beside the above
 	Reports uint64 // errors bound to no delivery (L-STREAM)
 }

@@ -194,12 +194,12 @@ func (l *Lane) quiet() bool {
 // class is the count that the delivery ends in, and whether a message is lost
 // that did not end in a line about it.
 func (s *settlement) class() (k Result, lost bool) {
-	dead := s.did&didDead != 0
+	dead, unrouted := s.did&didDead != 0, s.did&didUnrouted != 0
 	switch {
 	case s.did&didPublish != 0 && dead:
-		return ResultDeadLettered, false
+		return ResultDeadLettered, unrouted
 	case s.did&didPublish != 0:
-		return ResultRetried, false
+		return ResultRetried, unrouted
 	case s.did&didPark != 0:
 		return ResultParked, false
 	case s.did&didLose != 0:

@@ -46,6 +46,7 @@ type Lane struct {
 	uns     limitedLine                        // L-UNS of plain retries and of verdicts that failed
 	reports limitedLine                        // L-STREAM
 	unsure  limitedLine                        // L-COPY of handlers' publishes that are counted as sent
+	unheard limitedLine                        // L-UNR
 	floors  *floors
 	// failures is when messages failed first that the source itself brings back.
 	failures     recent[time.Time]
@@ -117,6 +118,7 @@ func NewLane(o LaneOptions) *Lane {
 	}
 	l.uns.init(l, core.LogUnsettled, 1)
 	l.unsure.init(l, core.LogCopy, 1)
+	l.unheard.init(l, core.LogUnrouted, 1)
 	l.reports.init(l, core.LogStream, reportsAtOnce)
 	l.holds.ring = l.prolong
 	l.spare.New = func() any { return newSettlement(l) }

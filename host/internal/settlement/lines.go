@@ -152,6 +152,18 @@ func (s *settlement) double() {
 		"attempt", s.d.Number, "destination", s.target().To.String(), "error", faultText(s.fault))
 }
 
+// unheard says that nobody reads the destination of a copy, whose message is lost
+// there.
+func (s *settlement) unheard() {
+	s.did |= didUnrouted
+	what := "copy"
+	if s.step.To == core.TargetDead {
+		what = "dead letter"
+	}
+	s.l.unheard.hit(what+" was published and nobody reads its destination, it is lost there",
+		"attempt", s.d.Number, "destination", s.target().To.String())
+}
+
 // destination is where the plan's copy goes.
 func (s *settlement) destination() string {
 	for i := range s.plan.N {
@@ -314,6 +326,7 @@ func (l *Lane) flushLines() {
 	}
 	l.uns.flush(false)
 	l.unsure.flush(false)
+	l.unheard.flush(false)
 	l.reports.flush(false)
 }
 

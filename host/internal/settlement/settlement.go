@@ -113,7 +113,7 @@ type Finished struct {
 	Over     bool          // its native count was over the cap: nothing was run
 	Plan     *core.Plan    // valid for the call; nil where a stop has cut it off before there was one
 	Result   Result        // what became of it
-	Lost     bool          // it is lost, which L-LOST or L-ABND says
+	Lost     bool          // it is lost, which L-LOST, L-UNR or L-ABND says
 	Took     time.Duration // from its arrival to the end of its settlement
 }
 

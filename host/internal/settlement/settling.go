@@ -79,6 +79,7 @@ const (
 	didLose
 	didStale
 	didCut
+	didUnrouted // didPublish, to where nobody reads
 )
 
 func newSettlement(l *Lane) *settlement {

@@ -108,6 +108,9 @@ func (s *settlement) receive(token uint64, r frame.Receipt) {
 func (s *settlement) receipt(r frame.Receipt) {
 	s.fault = r.Fault
 	refused := r.Status == frame.ReceiptRefused
+	if r.Unrouted && r.Status == frame.ReceiptConfirmed {
+		s.unheard()
+	}
 	switch {
 	case r.Status == frame.ReceiptConfirmed && s.keeping:
 		s.kept()

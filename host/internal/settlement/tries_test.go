@@ -70,6 +70,25 @@ func TestTriesHeal(t *testing.T) { // S-GEN-85
 	})
 }
 
+// What is published where nobody reads is lost, and told so: one line at once,
+// then one a second.
+func TestUnroutedIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := tried(t, kindA, func(int) (frame.Receipt, bool) {
+			return frame.Receipt{Status: frame.ReceiptConfirmed, Unrouted: true}, true
+		}, time.Minute)
+		if diff := cmp.Diff([]string{"WARN(L-CAP-DL); PUBLISH(q,1); ACK"}, b.texts()); diff != "" {
+			t.Error(diff)
+		}
+		if c := b.lane.Counters(); c.DeadLettered != 1 || c.Lost != 1 || c.InWork != 0 {
+			t.Errorf("counters %+v", c)
+		}
+		if lines := b.logs.lines("L-UNR"); len(lines) != 1 {
+			t.Errorf("lines of L-UNR: %v", lines)
+		}
+	})
+}
+
 // The destination may say when to come back.
 func TestTriesAfterWhatTheFaultSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

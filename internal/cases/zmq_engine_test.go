@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/interop/libzmq"
+	"github.com/longshore-go/longshore/plugins/zmq/settings"
+)
+
+// L-01: kill -9 of a host that listens, under load. Its port is free at once, and
+// the next host takes it and is sent to.
+func TestL01PortsAreFree(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	zmqPlugin(t) // beside the command
+	program(t)   // the building of it is not timed
+	file := serviceFile(t, fmt.Sprintf(`
+endpoints:
+  in: {transport: zmq, settings: {pattern: queue, bind: "%s"}}
+  answers: {transport: zmq, settings: {pattern: fan-out, bind: "tcp://127.0.0.1:0"}}
+subscriptions:
+  - {from: in, name: jobs, forward: {to: answers, name: done}}
+`, address))
+	far := libzmq.Start(t)
+	push := far.Open("PUSH", libzmq.Options{Connect: []string{address}, Set: map[string]int{"SNDHWM": 10}})
+	dir := socketFolder(t)
+	for round := range 4 {
+		began := time.Now()
+		p := startProgram(t, file, nil, inFolder(dir))
+		p.serves()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("round %d: it serves after %v", round, took)
+		}
+		push.Send("jobs", "", "x")
+		push.Sees("HANDSHAKE_SUCCEEDED")
+		_ = push.TrySend(500, 100*time.Millisecond, "jobs", "", "load") // some are under way at the end
+		if round == 3 {
+			p.signal(syscall.SIGTERM)
+			p.status(patience)
+			return
+		}
+		p.kill()
+		eventually(t, "the port is free", 2*time.Second, func() bool {
+			l, err := net.Listen("tcp", strings.TrimPrefix(address, "tcp://"))
+			if err == nil {
+				_ = l.Close()
+			}
+			return err == nil
+		})
+		if left := filesIn(dir); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// E-13: what each outcome comes to on ZeroMQ, which answers none of them.
+func TestE13SettlementAnswersOverZeroMQ(t *testing.T) {
+	t.Parallel()
+	const each = 1000
+	for outcome, tt := range map[string]struct {
+		err    error
+		copies bool
+		said   int // lines of L-UNS: 1 = once and a summary, 2 = again and again, at most one a second
+	}{
+		"ack": {nil, false, 1}, "drop": {host.Drop(nil), false, 1}, "retry": {host.Retry(nil), false, 2},
+		"retry_after": {host.RetryAfter(50*time.Millisecond, nil), true, 1},
+	} {
+		t.Run(outcome, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			in := s.zmq("in", bound(settings.PatternQueue, anyPort))
+			runs := s.notes(in.Subscription("jobs"), func(m *host.Message[[]byte]) error {
+				if m.Attempt() > 1 {
+					return nil
+				}
+				return tt.err
+			})
+			s.serve()
+			push := libzmq.Start(t).Open("PUSH", libzmq.Options{Connect: []string{s.at(in)}})
+			if err := push.TrySend(each, patience, "jobs", "", "x"); err != nil {
+				t.Fatal(err)
+			}
+			want := each
+			if tt.copies {
+				want *= 2
+			}
+			eventually(t, "all have run", patience, func() bool { n, _ := runs.total(); return n == want })
+			eventually(t, "nothing is in work", patience, func() bool { return s.counters("jobs").InWork == 0 })
+			c := s.counters("jobs")
+			s.stops()
+			if n, _ := runs.total(); n != want {
+				t.Errorf("%d runs, want %d", n, want)
+			}
+			lines := len(s.log.of("L-UNS", "jobs"))
+			if lines == 0 || lines > 2*tt.said+2 {
+				t.Errorf("%d lines of L-UNS", lines)
+			}
+			t.Logf("counters %+v, %d lines", c, lines)
+		})
+	}
+}
+
+// E-15: what comes over one connection is handled in order, within each key and
+// over both. Number 10 of key a, which fails twice, comes again behind others, as
+// Explain says, and key b is not disturbed.
+func TestE15OrderOverZeroMQ(t *testing.T) {
+	t.Parallel()
+	for name, rules := range map[string][]host.Rule{
+		"one worker": nil, "by key": {host.Workers(4), host.ByKey()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			in := s.zmq("in", bound(settings.PatternQueue, anyPort))
+			dead := s.zmq("dead", bound(settings.PatternQueue, anyPort))
+			seen, runs, there := &sequence{}, newTally(), make(chan struct{})
+			s.notesAs(in.Subscription("orders", host.Window(2*len(twoKeys), 0)), runs, func(m *host.Message[[]byte]) string {
+				<-there
+				seen.add(string(m.Value))
+				return string(m.Value)
+			}, func(m *host.Message[[]byte]) error {
+				if string(m.Value) == "a10" && m.Attempt() < 3 {
+					return host.Retry(nil)
+				}
+				return nil
+			}, append([]host.Rule{host.MaxAttempts(5), host.DeadLetterTo(dead.To("graves"))}, rules...)...)
+			s.serve()
+			push := libzmq.Start(t).Open("PUSH", libzmq.Options{Connect: []string{s.at(in)}})
+			for _, p := range twoKeys {
+				push.Send("orders", "partition-key: "+p[:1], p)
+			}
+			eventually(t, "all are there", patience, func() bool { return s.counters("orders").Received == uint64(len(twoKeys)) })
+			close(there)
+			eventually(t, "a10 is done", patience, func() bool { return runs.runs("a10") == 3 })
+			eventually(t, "all is done", patience, func() bool { return s.counters("orders").InWork == 0 })
+			s.stops()
+			if diff := cmp.Diff([]uint64{1, 2, 3}, runs.attempts("a10")); diff != "" {
+				t.Errorf("attempts (-want +got):\n%s", diff)
+			}
+			keyed{byKey: len(rules) > 0}.check(t, s.explainedOrder(t), seen.all)
+		})
+	}
+}
+
+// explainedOrder is what Explain says of the order after a retry on a bound
+// queue.
+func (s *service) explainedOrder(t *testing.T) string {
+	t.Helper()
+	e := newService(t)
+	in := e.zmq("in", bound(settings.PatternQueue, anyPort))
+	e.notes(in.Subscription("orders"), acks, host.MaxAttempts(5))
+	tables, err := e.Explain(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range tables[0].Profiles[0].Rows {
+		if r.Outcome == "retry" {
+			return r.Order
+		}
+	}
+	t.Fatalf("no row of a retry in %v", tables)
+	return ""
+}
+
+// E-16: a bridge from queue to queue that passes headers on as they are. The far
+// side always fails: it has three runs, whatever count the message brought, and
+// none of its copies carries two counts.
+func TestE16BridgeOverZeroMQ(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		headers string
+		runs    []uint64 // attempts at the far side
+	}{
+		{"X-Tenant: acme", []uint64{1, 2, 3}},
+		{"x-ruststream-retry-count: 1", []uint64{2, 3}},
+		{"X-RustStream-Retry-Count: 1", []uint64{2, 3}},
+		{"x-ruststream-retry-count: 1\nx-ruststream-retry-count: 2", []uint64{3}},
+		{"x-ruststream-retry-count: 7", []uint64{8}},
+		{"x-ruststream-retry-count: many", []uint64{1, 2, 3}},
+	} {
+		t.Run(tt.headers, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			near, far := s.zmq("near", bound(settings.PatternQueue, anyPort)), s.zmq("far", bound(settings.PatternQueue, anyPort))
+			out := host.To[core.Message](s.Host, far.To("far"))
+			sent := s.notes(near.Subscription("near"), func(m *host.Message[[]byte]) error {
+				_, err := out.Publish(t.Context(), core.Message{Headers: m.Headers().Clone(), Payload: m.Value})
+				return err
+			}, host.MaxAttempts(3))
+			var counts []int
+			runs := s.notes(far.Subscription("far"), func(m *host.Message[[]byte]) error {
+				n := 0
+				for _, h := range m.Headers() {
+					if strings.EqualFold(h.Name, countHeader) {
+						n++
+					}
+				}
+				counts = append(counts, n) // one worker
+				return host.Retry(nil)
+			}, host.MaxAttempts(3))
+			s.serve()
+			push := libzmq.Start(t).Open("PUSH", libzmq.Options{Connect: []string{s.at(near)}})
+			push.Send("near", tt.headers, "x")
+			eventually(t, "the far side is done", patience, func() bool {
+				return len(runs.attempts("x")) == len(tt.runs) && s.counters("far").InWork == 0
+			})
+			s.stops()
+			if diff := cmp.Diff(tt.runs, runs.attempts("x")); diff != "" {
+				t.Errorf("attempts at the far side (-want +got):\n%s", diff)
+			}
+			if len(counts) > 1 && slices.Max(counts[1:]) > 1 {
+				t.Errorf("counts of the copies: %v", counts)
+			}
+			if n := sent.runs("x"); n != 1 {
+				t.Errorf("%d runs at the near side", n)
+			}
+		})
+	}
+}
