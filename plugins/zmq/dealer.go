@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/sending"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
 // headerCorrelation is the header that tells replies apart.
@@ -34,6 +35,8 @@ type dealer struct {
 	log   *slog.Logger
 	place func() string // where the responders are
 	mint  string        // what an id that is minted begins with
+
+	budget *zmtp.Budget // of large replies
 
 	minted  atomic.Uint64
 	skipped atomic.Uint64 // replies that nobody waits for
@@ -55,7 +58,7 @@ type request struct {
 
 func newDealer(log *slog.Logger, place func() string, push *sending.Push) *dealer {
 	return &dealer{
-		push: push, log: log, place: place, mint: fmt.Sprintf("req-%d-", os.Getpid()),
+		push: push, log: log, budget: zmtp.NewBudget(zmtp.DefaultBudget), place: place, mint: fmt.Sprintf("req-%d-", os.Getpid()),
 		waiting: make(map[string]*request), peers: make(map[*peering.Peer]struct{}),
 	}
 }
@@ -67,6 +70,7 @@ func (d *dealer) serve(p *peering.Peer) error {
 	d.peers[p] = struct{}{}
 	d.mu.Unlock()
 	d.push.Attach(p)
+	p.Conn.Reader().Share(zmtp.Sharing{Budget: d.budget, Done: p.Context().Done(), End: p.Close})
 	var decoder message.Decoder
 	err := intake.Watch(p, intake.Watching{Message: func(frames [][]byte) error {
 		d.take(p, &decoder, frames)

@@ -45,7 +45,15 @@ func newFeed(in *Intake, p *peering.Peer, identity []byte) *feed {
 		f.replyTo = core.Header{Name: headerReplyTo, Value: address[:len(address):len(address)]}
 		f.delimited = p.Conn.PeerType() == zmq4.Req
 	}
+	f.share(in.stopping)
 	return f
+}
+
+// share makes the reader share the memory for large messages, until stop.
+func (f *feed) share(stop <-chan struct{}) {
+	f.reader.Share(zmtp.Sharing{
+		Budget: f.in.budget, Done: f.peer.Context().Done(), Stop: stop, End: f.peer.Close, Held: f.sign,
+	})
 }
 
 // serve reads until the peer or the intake ends, which is nil.
@@ -109,10 +117,17 @@ func (f *feed) await() {
 		case <-f.turn:
 			return
 		case <-sign.C:
-			// Any PONG counts as a sign of life, asked for or not. A peer that does
-			// not read it will not read the answer to its next PING either.
-			_ = f.peer.Out.Control(zmtp.AppendPong(nil, nil))
+			f.sign()
 		}
+	}
+}
+
+// sign shows a peer that wants it that we live. Any PONG counts as a sign of life,
+// asked for or not. A peer that does not read it will not read the answer to its
+// next PING either.
+func (f *feed) sign() {
+	if f.pinged.Load() {
+		_ = f.peer.Out.Control(zmtp.AppendPong(nil, nil))
 	}
 }
 
@@ -129,6 +144,7 @@ func (f *feed) command(fr *zmtp.Frames) error {
 // drain reads on after Stop, so that a peer whose replies are still to come is
 // answered and its end is seen. What it sends is lost and counted.
 func (f *feed) drain() error {
+	f.share(nil)
 	if err := f.peer.Conn.NetConn().SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}

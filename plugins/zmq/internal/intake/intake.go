@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
 // Source says how the messages of a subscription are read.
@@ -41,8 +42,9 @@ type Options struct {
 // neither returns anything any more. All other methods may be called from any
 // goroutine.
 type Intake struct {
-	o     Options
-	peers atomic.Int32 // of feeds
+	o      Options
+	peers  atomic.Int32 // of feeds
+	budget *zmtp.Budget // of their large messages
 
 	// Of the goroutine in Receive.
 	batch batch
@@ -73,7 +75,7 @@ const (
 // New returns an intake without peers.
 func New(o Options) *Intake {
 	in := &Intake{
-		o: o, feeds: make(map[*feed]struct{}),
+		o: o, feeds: make(map[*feed]struct{}), budget: zmtp.NewBudget(zmtp.DefaultBudget),
 		stopping: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	in.own.feed = &feed{in: in, own: true}

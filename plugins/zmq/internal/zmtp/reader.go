@@ -35,6 +35,8 @@ type Reader struct {
 	size  int   // of the next slab
 	most  int   // of it
 
+	claim *claim // of the budget, where one is shared
+
 	handed []piece // the same, in slabs that are full
 	part   part    // of the message at start
 
@@ -65,6 +67,14 @@ func (r *Reader) Most(n int) {
 	r.size = min(r.size, r.most)
 }
 
+// Share makes the reader take the memory of large messages out of a budget that it
+// shares, from now on. It is called where nothing is read yet, or no large
+// message.
+func (r *Reader) Share(s Sharing) {
+	r.claim.drop()
+	r.claim = &claim{Sharing: s}
+}
+
 // Buffered returns how many bytes were read and not taken yet.
 func (r *Reader) Buffered() int { return r.end - r.start }
 
@@ -83,10 +93,17 @@ func (r *Reader) Wait() error {
 // Fill waits until something can be read, and reads it. It is called after Next
 // has reported false. The error is io.EOF where the peer ended behind a whole
 // message, io.ErrUnexpectedEOF within one, net.ErrClosed, or what the
-// connection says; deadlines of the connection count.
+// connection says; deadlines of the connection count. Where the budget of Share is
+// used up it waits for that first.
 func (r *Reader) Fill() error {
+	if r.raw == nil || r.Buffered() > 0 { // not in readFD, where closing would wait for it
+		if err := r.reserve(); err != nil {
+			return err
+		}
+	}
+	r.claim.fills(true)
+	defer r.claim.fills(false)
 	if r.raw == nil {
-		r.reserve()
 		r.n, r.err = r.source.Read(r.slab.data[r.end:])
 	} else if err := r.raw.Read(r.read); err != nil {
 		r.n, r.err = 0, err
@@ -117,7 +134,9 @@ func readable(fd uintptr) bool {
 // readFD reads once. It reports false where there is nothing to read, so that
 // the caller waits; memory without a byte of the peer in it is not held then.
 func (r *Reader) readFD(fd uintptr) bool {
-	r.reserve()
+	if r.err = r.reserve(); r.err != nil { // there is room: Fill has seen to it
+		return true
+	}
 	for {
 		n, err := syscall.Read(int(fd), r.slab.data[r.end:])
 		switch {
@@ -150,19 +169,20 @@ func (r *Reader) filled(n int) {
 }
 
 // reserve makes room for a read behind what was read.
-func (r *Reader) reserve() {
+func (r *Reader) reserve() error {
 	if r.slab == nil {
 		r.begin(takeSlab(r.size))
-		return
+		return nil
 	}
 	alone := r.mark == r.start && r.slab.refs.Load() == 1
 	if alone && r.start > 0 {
 		r.end = copy(r.slab.data, r.slab.data[r.start:r.end])
 		r.start, r.mark = 0, 0
 	}
-	if !r.fits(alone) {
-		r.move()
+	if r.fits(alone) {
+		return nil
 	}
+	return r.move()
 }
 
 // fits reports whether the next read goes into the slab as it is.
@@ -186,13 +206,22 @@ func (r *Reader) missing() int { return max(r.part.known-r.Buffered(), 1) }
 // move goes on in a new slab, to which the part of a message at the end is
 // taken along. What is announced alone takes no memory: a slab beyond the
 // pooled sizes is at most slabStep times as large as what has arrived.
-func (r *Reader) move() {
+func (r *Reader) move() error {
 	part := r.slab.data[r.start:r.end]
-	s := takeSlab(max(r.size, len(part)+min(r.missing(), (slabStep-1)*max(len(part), minSlab))))
+	size := max(r.size, len(part)+min(r.missing(), (slabStep-1)*max(len(part), minSlab)))
+	if size <= maxSlab {
+		r.claim.drop()
+	} else if r.claim != nil {
+		if err := r.claim.take(int64(size)); err != nil {
+			return err
+		}
+	}
+	s := takeSlab(size)
 	n := copy(s.data, part)
 	r.retire()
 	r.begin(s)
 	r.end = n
+	return nil
 }
 
 // begin goes on in s.
@@ -214,6 +243,7 @@ func (r *Reader) retire() {
 func (r *Reader) idle() {
 	if r.slab != nil && r.start == r.end {
 		r.retire()
+		r.claim.drop()
 		r.start, r.end, r.mark = 0, 0, 0
 	}
 }
@@ -253,5 +283,6 @@ func (r *Reader) Close() {
 	if r.slab != nil {
 		r.retire()
 	}
+	r.claim.drop()
 	r.start, r.end, r.mark, r.part = 0, 0, 0, part{}
 }
