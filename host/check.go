@@ -96,8 +96,12 @@ func (s *subscribed) route() bool {
 		s.declared.Forward = to(s.resolve(rules.forward), transportpb.Purpose_PURPOSE_APPLICATION)
 	}
 	if s.sub.handled.as == "HandleReply" {
+		on := s.on
+		if rules.replyOn != nil && s.on.run.byName[rules.replyOn.name] != nil { // else it is found already
+			on = s.on.run.byName[rules.replyOn.name]
+		}
 		s.declared.Reply = core.Route{ // where each message says
-			Caps: convert.ToPublishing(s.on.spec.GetPublishing()), State: core.RouteOpen, Restarts: s.on.restarts(), Own: true,
+			Caps: convert.ToPublishing(on.spec.GetPublishing()), State: core.RouteOpen, Restarts: on.restarts(), Own: on == s.on,
 		}
 		if !rules.replyTo.IsZero() {
 			s.declared.Reply = to(s.resolve(rules.replyTo), transportpb.Purpose_PURPOSE_REPLY)

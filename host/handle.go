@@ -131,7 +131,7 @@ func (h *handled) misplaced() []Finding {
 // misfit complains of a rule that is nothing to this kind of handler.
 func (h *handled) misfit(rule string) *complaint {
 	switch {
-	case rule == "ReplyTo" && h.as != "HandleReply":
+	case (rule == "ReplyTo" || rule == "ReplyOn") && h.as != "HandleReply":
 		return &complaint{"is given to " + h.as + ", which does not reply", "use HandleReply, or leave the rule out"}
 	case rule == "Middleware" && h.as == "HandleBatch":
 		return &complaint{"wraps single deliveries, and is given to HandleBatch", "call what it does from the handler"}

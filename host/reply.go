@@ -20,10 +20,10 @@ const (
 
 // HandleReply sets the handler of a subscription whose result is published
 // before the delivery is acked: to the destination on the subscription's own
-// endpoint that the message's reply-to header names, else to the one of the rule
-// [ReplyTo]. A message with neither is handled and acked, and what f returned for
-// it goes nowhere. An error of f is read as that of a [Handler]; there is no reply
-// then.
+// endpoint, or that of the rule [ReplyOn], that the message's reply-to header
+// names, else to the one of the rule [ReplyTo]. A message with neither is handled and
+// acked, and what f returned for it goes nowhere. An error of f is read as that of a
+// [Handler]; there is no reply then.
 //
 // The reply is written by the codec of Out ([DefaultContentType] says otherwise)
 // and carries the request's correlation-id header; an Out of type [core.Message]
@@ -64,6 +64,19 @@ func ReplyTo(d core.Destination) Rule {
 	}}
 }
 
+// ReplyOn says on which endpoint the reply-to headers of [HandleReply]'s requests
+// name destinations. The default is the subscription's own. A subscription that
+// takes the copies of requests which came over another endpoint needs it: their
+// reply-to still names who asked there.
+func ReplyOn(e *Endpoint) Rule {
+	return Rule{"ReplyOn", caller(), func(s *ruleSet) *complaint {
+		if s.replyOn = e; e == nil {
+			return &complaint{"names no endpoint", "give the one that the requests come over"}
+		}
+		return nil
+	}}
+}
+
 // replying publishes the replies of one subscription.
 type replying struct {
 	write  func(cs *codecs, v any, contentType string) (core.Message, error)
@@ -91,7 +104,11 @@ func write[T any](cs *codecs, v any, contentType string) (core.Message, error) {
 // destination is where the reply to a message goes; zero = nowhere.
 func (r *replying) destination(c *calls, e *envelope) (to core.Destination, named bool) {
 	if name, ok := lookup(e.headers(), headerReplyTo); ok && name != "" {
-		return core.Destination{Endpoint: c.from.endpoint.name, Name: name}, true
+		on := c.from.endpoint
+		if c.rules.replyOn != nil {
+			on = c.rules.replyOn
+		}
+		return core.Destination{Endpoint: on.name, Name: name}, true
 	}
 	to = c.rules.replyTo
 	if to.Name != "" && to.Endpoint == "" {

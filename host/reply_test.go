@@ -174,6 +174,36 @@ func TestRepliesBesideForward(t *testing.T) {
 	}
 }
 
+// Replies to requests that came over another endpoint at first go there.
+func TestReplyOn(t *testing.T) {
+	rpc, again := newQueues(), newQueues()
+	s := newService()
+	host.HandleReply(attach(s.Host, "again", again).Subscription("ask"), twice, host.ReplyOn(attach(s.Host, "rpc", rpc)))
+	s.serve(t)
+	again.take(ask(`{"n":1}`, "reply-to", "mine", "correlation-id", "c-1"), nil)
+	eventually(t, "it is acked", func() bool { return len(again.verdicts("ask")) == 1 })
+	if len(rpc.took("mine")) != 1 || len(again.took("mine")) != 0 {
+		t.Errorf("got %v over the requests' endpoint and %v over its own", rpc.took("mine"), again.took("mine"))
+	}
+}
+
+func TestReplyOnNothing(t *testing.T) {
+	s := newService()
+	in := attach(s.Host, "in", newQueues())
+	host.HandleReply(in.Subscription("nil"), twice, host.ReplyOn(nil))
+	host.HandleReply(in.Subscription("strange"), twice, host.ReplyOn(attach(newService().Host, "far", newQueues())))
+	host.Handle(in.Subscription("ask"), acks, host.ReplyOn(in))
+	e := startError(t, s)
+	if len(e.Findings) != 3 {
+		t.Errorf("got %v, want three findings", e)
+	}
+	for _, f := range e.Findings {
+		if f.Option != "ReplyOn" || f.Fix == "" {
+			t.Errorf("finding %+v", f)
+		}
+	}
+}
+
 func TestReplyToWithoutReplies(t *testing.T) {
 	s := newService()
 	host.Handle(attach(s.Host, "in", newQueues()).Subscription("ask"), acks, host.ReplyTo(dest("", "answers")))

@@ -43,6 +43,7 @@ type ruleSet struct {
 	undecodable Reaction
 	forward     core.Destination
 	replyTo     core.Destination
+	replyOn     *Endpoint // nil = the subscription's own
 	publishes   []core.Destination
 	dispatch
 	afterSettle  func(context.Context, Settled)

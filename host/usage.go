@@ -55,6 +55,11 @@ func (r *run) usages() []Finding {
 	}
 	for _, s := range r.subs {
 		rules := s.rules()
+		if on := rules.replyOn; on != nil && on.host != r.host {
+			f := s.at()
+			f.Option, f.Message, f.Fix = "ReplyOn", fmt.Sprintf("endpoint %s belongs to another host", on.name), "give an endpoint of this one"
+			found = append(found, f)
+		}
 		if d := s.resolve(rules.deadLetter); !d.IsZero() {
 			want(s.user("DeadLetterTo"), d, transportpb.Purpose_PURPOSE_DEAD_LETTER)
 		}

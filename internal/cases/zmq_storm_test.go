@@ -26,7 +26,6 @@ type storm struct {
 	graves   atomic.Int64    // dead letters that another service has read
 	done     chan struct{}
 	err      error
-	stop     context.CancelFunc
 }
 
 // producers are as many as were seen to stand a service still, see

@@ -113,7 +113,9 @@ func clearStale(ctx context.Context, a Address) *core.Fault {
 	switch {
 	case err == nil:
 		_ = nc.Close()
-		return inTheWay(a, "another process listens there", "stop it, or use another path")
+		f := inTheWay(a, "another process listens there", "stop it, or use another path")
+		f.Transient = true // it may end
+		return f
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, os.ErrPermission):

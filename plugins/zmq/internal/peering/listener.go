@@ -113,7 +113,7 @@ func listenFault(a Address, err error) *core.Fault {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f.Code, f.Transient, fix = core.FaultCanceled, true, "start again"
 	case errors.Is(err, syscall.EADDRINUSE):
-		f.Code, fix = core.FaultConflict, "stop the program that listens there, or use another address"
+		f.Code, f.Transient, fix = core.FaultConflict, true, "stop the program that listens there, or use another address"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		f.Code, fix = core.FaultInvalid, "use an address of this machine, or * for all of them"
 	case errors.Is(err, os.ErrPermission):
