@@ -41,6 +41,11 @@ type socket struct {
 	failed  error       // of close
 }
 
+// parting is how long a reader that closes waits at least for its peers to end:
+// senders that see its end close at once, and what they had sent by then is still
+// to come and to be counted.
+const parting = 200 * time.Millisecond
+
 // openSocket opens what the endpoint needs: to read for the subscription reader,
 // or to send where that is "". It waits for no peer, but for the first
 // subscription where it is a fan-out that dials (ADR 0105).
@@ -54,11 +59,12 @@ func openSocket(ctx context.Context, e *endpoint, reader string, resume []byte, 
 		HandshakeTimeout: time.Duration(e.settings.HandshakeTimeout),
 		MaxPeers:         e.settings.MaxPeers,
 		Limits:           outq.Limits{Messages: e.settings.SendQueue, Bytes: e.settings.SendQueueBytes, Memory: memory},
+		Linger:           time.Duration(e.settings.Linger),
 		Heartbeat:        time.Duration(e.settings.Heartbeat),
 		Log:              e.log, Serve: s.serve, Link: link,
 	}
-	if s.kind != zmq4.Pull && s.kind != zmq4.Sub {
-		c.Linger = time.Duration(e.settings.Linger)
+	if reader != "" {
+		c.Linger = max(c.Linger, parting)
 	}
 	var err error
 	if s.peers, err = peering.Start(ctx, c); err != nil {
@@ -174,8 +180,8 @@ func (s *socket) await(ctx context.Context) error {
 	return nil
 }
 
-// stop ends reading; replies leave still. Nobody sends to a reader that has
-// stopped, so it is gone from then on.
+// stop ends reading; replies leave still. Who sends to a queue or a fan-out sees
+// the end at once and sends no more.
 func (s *socket) stop() {
 	s.stopped.Store(true)
 	s.peers.StopListening() // first: the peers that stopping ends are then none that have left
@@ -192,8 +198,10 @@ func (s *socket) leave(ctx context.Context) error {
 }
 
 // close sends what was published, as long as linger and ctx allow, closes all
-// connections, and tells what is lost. It does so once.
+// connections, and tells what is lost. It does so once; a later call waits for
+// that, and cuts it short when its own ctx ends.
 func (s *socket) close(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.peers.Hurry)()
 	s.once.Do(func() { s.failed = s.end(ctx) })
 	return s.failed
 }
@@ -219,13 +227,16 @@ func (s *socket) end(ctx context.Context) error {
 	return err
 }
 
-// tellLeft tells what was read, or published to the own subscription, and is lost
-// (D16).
+// tellLeft tells what has come in, or was published to the own subscription, and
+// is lost (D16).
 func (s *socket) tellLeft() {
 	left := s.intake.Left()
 	if left.Messages == 0 && left.Own == 0 {
 		return
 	}
-	s.endpoint.log.Warn("messages are lost: they were read, or published to this subscription, and it has ended before it handled them",
-		"subscription", s.reader, "read", left.Messages, "bytes", left.Bytes, "own", left.Own)
+	args := []any{"subscription", s.reader, "read", left.Messages, "bytes", left.Bytes, "own", left.Own}
+	if left.Cut > 0 {
+		args = append(args, "cut_off", left.Cut)
+	}
+	s.endpoint.log.Warn("messages are lost: they were read, or published to this subscription, and it has ended before it handled them", args...)
 }

@@ -140,23 +140,3 @@ func (f *feed) command(fr *zmtp.Frames) error {
 	f.pinged.Store(true)
 	return f.peer.Ping(fr.Body)
 }
-
-// drain reads on after Stop, so that a peer whose replies are still to come is
-// answered and its end is seen. What it sends is lost and counted.
-func (f *feed) drain() error {
-	f.share(nil)
-	if err := f.peer.Conn.NetConn().SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
-	for {
-		if err := f.reader.Fill(); err != nil {
-			return err
-		}
-		f.peer.Seen()
-		n, bytes, err := f.count()
-		f.in.addLeft(n, bytes)
-		if err != nil {
-			return err
-		}
-	}
-}

@@ -39,7 +39,7 @@ type Options struct {
 // Intake is what one subscription reads: its peers, and its own queue of
 // messages that this process has published to it. It goes through two phases:
 // peers are served and Receive is called, by one goroutine at a time; after Stop
-// neither returns anything any more. All other methods may be called from any
+// what peers send is counted and nothing is delivered any more. All other methods may be called from any
 // goroutine.
 type Intake struct {
 	o      Options
@@ -56,7 +56,6 @@ type Intake struct {
 	since    int // own deliveries since the last one that is none
 	stopped  bool
 	left     Left
-	counting sync.WaitGroup // feeds that were served at Stop and have not counted yet
 	stopping chan struct{}
 	wake     chan struct{} // something is ready
 
@@ -104,23 +103,20 @@ func (in *Intake) Counters() Counters {
 
 // Serve reads a peer until it ends, and is its only reader. It returns as
 // [peering.Config.Serve] wants it: io.EOF and errors of the connection for a peer
-// that has left, a *zmtp.ProtocolError for one that must go, nil after Stop.
-// What came before the end is delivered first: as long as nobody asks for it
-// Serve does not return, so Stop comes before the peering is closed. identity is
-// used with ReplyTo alone.
+// that has left, a *zmtp.ProtocolError for one that must go, nil for one without
+// ReplyTo that ends after Stop. What came before the end is delivered first: as
+// long as nobody asks for it Serve does not return, so Stop comes before the
+// peering is closed. identity is used with ReplyTo alone.
 func (in *Intake) Serve(p *peering.Peer, identity []byte) error {
 	f := newFeed(in, p, identity)
 	defer f.reader.Close()
 	if in.enter(f) {
-		err := f.serve()
-		if stopped := in.leave(f); err != nil || !stopped {
+		defer in.leave(f)
+		if err := f.serve(); err != nil {
 			return err
 		}
 	}
-	if in.o.Source.ReplyTo {
-		return f.drain()
-	}
-	return nil
+	return f.drain()
 }
 
 // enter registers a peer. It reports false after Stop.

@@ -95,6 +95,7 @@ func TestReceiveEndsWithItsContext(t *testing.T) {
 		done <- err
 	}()
 	b.in.Stop()
+	p.nc.Close()
 	if err := <-done; !errors.Is(err, io.EOF) {
 		t.Errorf("after Stop Receive returns %v, want io.EOF", err)
 	}

@@ -6,21 +6,23 @@ import (
 	"errors"
 	"time"
 
+	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
 // errControl is why a peer must go that lets what it asks for pile up.
 var errControl = errors.New("it does not read what is sent to it")
 
-// Left is what was there at the stop and is lost.
+// Left is what came in and is lost, because it was not delivered before Stop.
 type Left struct {
-	Messages int   // of peers, read and not delivered
-	Bytes    int64 // theirs, and those that wait in the operating system
+	Messages int   // of peers
+	Bytes    int64 // theirs, and of parts of messages
 	Own      int   // of the own queue
+	Cut      int   // peers that had not ended when they were closed, so that more may have been under way
 }
 
-// Left returns what Stop has left, and what came in from peers that stay
-// connected since.
+// Left returns what was there at Stop and what has come in since. It is complete
+// once Serve has returned for all peers.
 func (in *Intake) Left() Left {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -34,24 +36,18 @@ func (in *Intake) addLeft(messages int, bytes int64) {
 	in.left.Bytes += bytes
 }
 
-// Stop ends reading: Receive returns io.EOF, Serve returns or, with ReplyTo,
-// goes on without delivering anything. It waits until what is left is counted,
-// which no peer can delay. Further calls do nothing.
+// Stop ends reading: Receive returns io.EOF, and Serve delivers nothing more.
+// Peers are told so by the end of what we send, which is all that ZMTP has for
+// it; with ReplyTo they are not, since replies are still to come. What they send
+// until they end too is counted. It waits for nothing; further calls do nothing.
 func (in *Intake) Stop() {
-	if in.stop() {
-		in.counting.Wait()
-	}
-}
-
-func (in *Intake) stop() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.stopped {
-		return false
+		return
 	}
 	in.stopped = true
 	close(in.stopping)
-	in.counting.Add(len(in.feeds))
 	for f := range in.feeds {
 		_ = f.peer.Conn.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails where it is closed, which is as good
 	}
@@ -62,7 +58,6 @@ func (in *Intake) stop() bool {
 	}
 	in.left.Own = in.own.copies.len() + in.own.published.len()
 	in.own.copies, in.own.published = fifo{}, fifo{}
-	return true
 }
 
 // isStopping reports whether Stop was called.
@@ -75,24 +70,58 @@ func (in *Intake) isStopping() bool {
 	}
 }
 
-// leave forgets a peer, and after Stop counts what it leaves. It reports
-// whether Stop was called.
-func (in *Intake) leave(f *feed) bool {
+// leave forgets a peer.
+func (in *Intake) leave(f *feed) {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	delete(in.feeds, f)
 	in.peers.Add(-1)
-	stopped := in.stopped
-	in.mu.Unlock()
-	if !stopped {
-		return false
+}
+
+// drain reads on after Stop and counts what comes, until the peer ends or is
+// closed. A sender that sees our end stops writing and closes the connection, and
+// its system still sends what it has taken. Were the connection closed at once,
+// that would be lost and nobody knew how much.
+func (f *feed) drain() error {
+	if !f.in.o.Source.ReplyTo {
+		f.peer.Out.End()
 	}
-	defer in.counting.Done()
-	n, bytes, err := f.count()
-	if err == nil {
-		bytes += int64(f.reader.Buffered()) // part of a message
+	f.share(nil)
+	if err := f.undisturbed(); err != nil {
+		return f.parted(err)
 	}
-	in.addLeft(n, bytes+unread(f.peer.Conn.NetConn()))
-	return true
+	for {
+		n, bytes, err := f.count()
+		f.in.addLeft(n, bytes)
+		if err != nil {
+			return err
+		}
+		if err := f.fill(); err != nil {
+			f.in.addLeft(0, int64(f.reader.Buffered())) // part of a message
+			return f.parted(err)
+		}
+	}
+}
+
+// undisturbed takes back the deadline that Stop has set, which it does under the
+// same lock.
+func (f *feed) undisturbed() error {
+	f.in.mu.Lock()
+	defer f.in.mu.Unlock()
+	return f.peer.Conn.NetConn().SetReadDeadline(time.Time{})
+}
+
+// parted is what Serve returns for a peer that has ended after Stop.
+func (f *feed) parted(err error) error {
+	if errors.Is(f.peer.Cause(), peering.ErrClosed) {
+		f.in.mu.Lock()
+		f.in.left.Cut++
+		f.in.mu.Unlock()
+	}
+	if f.in.o.Source.ReplyTo {
+		return err
+	}
+	return nil // it ended because we did
 }
 
 // count takes what was read and tells how much it is.

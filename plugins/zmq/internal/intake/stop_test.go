@@ -14,11 +14,12 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
-// What was read and not delivered is counted, and what has arrived and was not
-// read.
+// What was read and not delivered is counted, and what had come or comes until
+// the sender has seen the end and leaves.
 func TestWhatAStopLeavesIsCounted(t *testing.T) {
 	b := listen(t, zmq4.Pull, intake.Options{Name: "jobs"}, nil)
 	p, idle := b.dial(zmq4.Push, ""), b.dial(zmq4.Push, "")
@@ -27,19 +28,28 @@ func TestWhatAStopLeavesIsCounted(t *testing.T) {
 	b.texts(1, pluginapi.Room{Messages: 1, Bytes: 1 << 20})
 	eventually(t, func() bool { return b.in.Ready() == 1 })
 	raw := message.Append(nil, &core.Message{Payload: make([]byte, 1000)}, "jobs")
-	p.write(raw)
+	p.write(raw) // nobody reads it before the stop
 	own(t, b.in, "own", pluginapi.PurposeApplication)
 	own(t, b.in, "copy", pluginapi.PurposeRetry)
 	b.in.Stop()
 	b.in.Stop()
-	want := intake.Left{Messages: 3, Bytes: 3*int64(len("jobs")+len("m0")) + int64(len(raw)), Own: 2}
-	if got := b.in.Left(); got != want {
-		t.Errorf("left %+v, want %+v", got, want)
+	for _, r := range []*remote{p, idle} {
+		if _, err := r.nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the peer reads %v, want the end", err)
+		}
 	}
-	for range 2 {
+	p.send("jobs", "m5") // under way when the end came
+	p.write(raw[:700])
+	for _, r := range []*remote{p, idle} {
+		r.nc.Close()
 		if err := b.ended(); err != nil {
 			t.Errorf("Serve returns %v, want nil", err)
 		}
+	}
+	size := func(payload int) int64 { return int64(len("jobs") + payload) }
+	want := intake.Left{Messages: 5, Bytes: 4*size(2) + size(1000) + 700, Own: 2}
+	if got := b.in.Left(); got != want {
+		t.Errorf("left %+v, want %+v", got, want)
 	}
 	if _, err := b.in.Receive(t.Context(), wide); !errors.Is(err, io.EOF) {
 		t.Errorf("Receive returns %v, want io.EOF", err)
@@ -48,21 +58,37 @@ func TestWhatAStopLeavesIsCounted(t *testing.T) {
 	if f == nil || f.Code != core.FaultClosed || f.Transient || !strings.Contains(f.Message, "jobs") {
 		t.Errorf("publishing to it is refused with %v", f)
 	}
-	if _, err := idle.nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the peer reads %v, want the end", err)
+}
+
+// A peer that does not care for our end is counted as cut off when it is closed.
+func TestAPeerThatStaysIsCutOff(t *testing.T) {
+	b := listen(t, zmq4.Pull, intake.Options{}, nil)
+	p := b.dial(zmq4.Push, "")
+	b.served(1)
+	b.in.Stop()
+	p.send("jobs", "m0")
+	eventually(t, func() bool { return b.in.Left().Messages == 1 })
+	b.served(1)[0].Close(peering.ErrClosed)
+	if err := b.ended(); err != nil {
+		t.Errorf("Serve returns %v, want nil", err)
+	}
+	if got := b.in.Left(); got.Cut != 1 {
+		t.Errorf("left %+v, want one that was cut off", got)
 	}
 }
 
-// Part of a message, and a peer that nobody has asked for anything.
-func TestAStopCountsPartsOfMessages(t *testing.T) {
+// A peer whose handshake ends behind the stop is read and counted as others are.
+func TestAPeerAfterTheStop(t *testing.T) {
 	b := listen(t, zmq4.Pull, intake.Options{}, nil)
-	p := b.dial(zmq4.Push, "")
-	raw := message.Append(nil, &core.Message{Payload: make([]byte, 10_000)}, "jobs")
-	p.write(raw[:7000])
-	b.nothing(wide)
 	b.in.Stop()
-	if got, want := b.in.Left(), (intake.Left{Bytes: 7000}); got != want {
-		t.Errorf("left %+v, want %+v", got, want)
+	p := b.dial(zmq4.Push, "")
+	p.send("jobs", "m0", "m1")
+	p.nc.Close()
+	if err := b.ended(); err != nil {
+		t.Errorf("Serve returns %v, want nil", err)
+	}
+	if got := b.in.Left(); got.Messages != 2 {
+		t.Errorf("left %+v, want 2 messages", got)
 	}
 }
 
@@ -75,9 +101,6 @@ func TestPeersWithRepliesStay(t *testing.T) {
 	p.send("sum", "m0", "m1")
 	eventually(t, func() bool { return b.in.Ready() == 1 })
 	b.in.Stop()
-	if got := b.in.Left(); got.Messages != 2 {
-		t.Errorf("left %+v, want 2 messages", got)
-	}
 	p.send("sum", "m2")
 	p.write(zmtp.AppendPing(nil, 0, []byte("there?")))
 	var f zmtp.Frames
@@ -109,8 +132,11 @@ func TestPeersWithRepliesStay(t *testing.T) {
 func TestStopWithManyPeers(t *testing.T) {
 	b := listen(t, zmq4.Pull, intake.Options{}, nil)
 	const peers = 200
+	var all []*remote
 	for range peers {
-		b.dial(zmq4.Push, "").send("jobs", "m0", "m1")
+		p := b.dial(zmq4.Push, "")
+		p.send("jobs", "m0", "m1")
+		all = append(all, p)
 	}
 	eventually(t, func() bool { return b.in.Ready() == peers })
 	received := make(chan int)
@@ -126,12 +152,13 @@ func TestStopWithManyPeers(t *testing.T) {
 	}()
 	eventually(t, func() bool { return b.in.Counters().Messages > 100 })
 	b.in.Stop()
-	if got := b.in.Left().Messages + <-received; got != 2*peers {
-		t.Errorf("%d messages were received or left, want %d", got, 2*peers)
-	}
-	for range peers {
+	for _, p := range all {
+		p.nc.Close()
 		if err := b.ended(); err != nil {
 			t.Errorf("Serve returns %v", err)
 		}
+	}
+	if got := b.in.Left().Messages + <-received; got != 2*peers {
+		t.Errorf("%d messages were received or left, want %d", got, 2*peers)
 	}
 }

@@ -16,14 +16,19 @@ import (
 // ErrClosed is the cause of a queue that was aborted without one.
 var ErrClosed = errors.New("the endpoint is closed")
 
-// Finish takes nothing more, writes what waits and half-closes the connection.
-// It returns when the peer has ended the connection too, which Abort tells, when
-// a write has failed, or at the end of ctx. Abort must follow.
-func (q *Queue) Finish(ctx context.Context) {
+// End takes nothing more and waits for nothing: once what waits is written the
+// connection is half-closed. Abort must follow.
+func (q *Queue) End() {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.finishing = true
 	q.wake()
-	q.mu.Unlock()
+}
+
+// Finish is End, and waits: until the peer has ended the connection too, which
+// Abort tells, a write has failed, or ctx has ended.
+func (q *Queue) Finish(ctx context.Context) {
+	q.End()
 	select {
 	case <-q.done:
 	case <-ctx.Done():

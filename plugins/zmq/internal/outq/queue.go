@@ -64,8 +64,8 @@ func (t Ticket) tell(r pluginapi.Receipt) {
 // Queue writes messages to one connection in the order of Push. It reads
 // nothing. All methods may be called from any goroutine.
 //
-// It goes through three phases: it takes messages; Finish writes those it has
-// and half-closes the connection; Abort ends it. A write that fails ends it as
+// It goes through three phases: it takes messages; behind End, or Finish, those
+// it has are written and the connection is half-closed; Abort ends it. A write that fails ends it as
 // well, and closes the connection's reading side, so that who reads there sees
 // the end.
 type Queue struct {

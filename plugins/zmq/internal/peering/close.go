@@ -13,10 +13,14 @@ import (
 // connections are closed, and granted to them where the context has ended.
 const closeReserve = 100 * time.Millisecond
 
-// Close takes no further peers, lets the queues of those that are there run
-// empty for Config.Linger and as long as ctx allows, closes all connections and
-// waits for every goroutine. The error says that some did not end. Further calls
-// wait for the first.
+// Hurry ends what Close waits for queues and peers, also of one that is still to
+// come.
+func (p *Peering) Hurry() { p.hurry() }
+
+// Close takes no further peers, lets the queues of those that are there run empty
+// and waits until those have ended too, for Config.Linger and as long as ctx
+// allows; then it closes all connections and waits for every goroutine. The error
+// says that some did not end. Further calls wait for the first.
 func (p *Peering) Close(ctx context.Context) error {
 	p.StopListening()
 	p.once.Do(func() { go p.end(ctx) })
@@ -52,6 +56,7 @@ func (p *Peering) end(ctx context.Context) {
 		peer.Close(ErrClosed)
 	}
 	p.die()
+	p.hurry()
 	p.goroutines.Wait()
 	close(p.closed)
 }
@@ -67,6 +72,7 @@ func (p *Peering) linger(ctx context.Context, peers []*Peer) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer context.AfterFunc(p.waiting, cancel)()
 	var all sync.WaitGroup
 	for _, peer := range peers {
 		all.Go(func() { peer.Out.Finish(ctx) })

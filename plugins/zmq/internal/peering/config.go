@@ -26,7 +26,7 @@ type Config struct {
 	HandshakeTimeout time.Duration // of a handshake, when dialing of the dial too; 0 = DefaultHandshakeTimeout
 	MaxPeers         int           // accepted connections at a time, those in their handshake included; 0 = DefaultMaxPeers
 	Limits           outq.Limits   // of each peer's queue
-	Linger           time.Duration // how long Close lets queues run empty; 0 = not at all
+	Linger           time.Duration // how long Close lets queues run empty and waits for the peers' ends; 0 = not at all
 	Heartbeat        time.Duration // between two PINGs; a peer from which nothing came for three of them is closed; 0 = no PINGs
 
 	Log *slog.Logger // nil = nothing is logged

@@ -31,6 +31,8 @@ type Peering struct {
 	stopTaking context.CancelFunc
 	living     context.Context // done once the peers are closed
 	die        context.CancelFunc
+	waiting    context.Context // done once Close does not wait for queues and peers
+	hurry      context.CancelFunc
 	poke       chan struct{} // wakes the watcher
 	goroutines sync.WaitGroup
 
@@ -71,6 +73,7 @@ func start(ctx context.Context, c Config, how workings) (*Peering, error) {
 	}
 	p.taking, p.stopTaking = context.WithCancel(context.Background())
 	p.living, p.die = context.WithCancel(context.Background())
+	p.waiting, p.hurry = context.WithCancel(context.Background())
 	p.goroutines.Go(p.watch)
 	if p.listener != nil {
 		p.goroutines.Go(p.accept)
