@@ -13,7 +13,6 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
-	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/pluginapi/plugintest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
@@ -40,7 +39,7 @@ func TestConformance(t *testing.T) {
 // other is an endpoint of this process that a plugin's peer is.
 func other(t *testing.T, set settings.Settings, u pluginapi.Usage) *bench {
 	t.Helper()
-	set.PeerWait = core.Duration(servicetest.Limit)
+	set.PeerWait = core.Duration(10 * time.Second)
 	return connect(t, set, u)
 }
 

@@ -84,7 +84,7 @@ func TestFanOutNobodyThere(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	set.PeerWait = core.Duration(time.Hour)
+	set.PeerWait = core.Duration(10 * time.Second)
 	_, err := configure(t, set, nil).Connect(ctx, nil)
 	if f, ok := errors.AsType[*core.Fault](err); !ok || f.Code != core.FaultCanceled {
 		t.Errorf("got %v", err)

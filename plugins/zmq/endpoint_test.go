@@ -58,8 +58,8 @@ func TestConfigureRefuses(t *testing.T) {
 		{"Z-14, another", `{` + queue + `"bind":"tcp://*:0","security":"gssapi"}`, []string{"security: gssapi; null"}},
 		{"Z-14, keys", `{` + queue + `"bind":"tcp://*:0","curve_server_key":"x","password":"y"}`, []string{"curve_server_key: not known", "password: not known"}},
 		{"a quick heartbeat", `{` + queue + `"bind":"tcp://*:0","heartbeat":"5ms"}`, []string{"heartbeat: 5ms; 100ms"}},
-		{"limits", `{` + queue + `"bind":"tcp://*:0","max_message":67108865,"send_queue":0,"max_peers":0,"peer_wait":"-1s"}`,
-			[]string{"max_message: at most 67108864", "send_queue: at least 1", "max_peers: at least 1", "peer_wait: at least 1ms"}},
+		{"limits", `{` + queue + `"bind":"tcp://*:0","max_message":67108865,"send_queue":0,"max_peers":0,"peer_wait":"11s"}`,
+			[]string{"max_message: at most 67108864", "send_queue: at least 1", "max_peers: at least 1", "peer_wait: at most 10s"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := zmq.New().Configure(pluginapi.Settings{Options: pluginapi.NewOptions([]byte(tt.json))})

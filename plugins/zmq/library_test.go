@@ -33,7 +33,7 @@ var used = []string{
 // Nothing of the library is used beyond the handshake.
 func TestOnlyTheHandshakeIsTheLibrarys(t *testing.T) {
 	found := map[string]bool{}
-	each(t, ".", ".go", func(path string) {
+	files(t, ".", ".go", func(path string) {
 		if strings.HasSuffix(path, "_test.go") {
 			return
 		}
@@ -67,7 +67,7 @@ func TestRecordOfTheLibrarysSockets(t *testing.T) {
 	}
 	there := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`)
-	each(t, ".", "_test.go", func(path string) {
+	files(t, ".", "_test.go", func(path string) {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -97,8 +97,8 @@ func TestRecordOfTheLibrarysSockets(t *testing.T) {
 	}
 }
 
-// each calls f for each file below a folder whose name ends so.
-func each(t *testing.T, folder, suffix string, f func(path string)) {
+// files calls f for each file below a folder whose name ends so.
+func files(t *testing.T, folder, suffix string, f func(path string)) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, suffix) {

@@ -50,8 +50,9 @@ type Settings struct {
 	// 10 s.
 	HandshakeTimeout core.Duration `json:"handshake_timeout,omitempty" default:"10s" min:"1ms" doc:"How long a peer may take to introduce itself."`
 	// PeerWait is how long a message of a queue, a request, and the first message
-	// of a fan-out that dials wait for a peer. Default 5 s.
-	PeerWait core.Duration `json:"peer_wait,omitempty" default:"5s" min:"1ms" doc:"How long a message waits for a peer where none is connected."`
+	// of a fan-out that dials wait for a peer. Default 5 s, at most 10 s: a host
+	// waits no longer for the last receipts at its end.
+	PeerWait core.Duration `json:"peer_wait,omitempty" default:"5s" min:"1ms" max:"10s" doc:"How long a message waits for a peer where none is connected."`
 	// Linger is how long closing waits until what was published is sent, at most.
 	// Default 1 s.
 	Linger core.Duration `json:"linger,omitempty" default:"1s" min:"1ms" doc:"How long closing waits until what was published is sent."`
