@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
 
@@ -91,13 +92,29 @@ type handled map[int]bool
 func (h handled) some(b *bench, s pluginapi.Subscription, n int) {
 	b.t.Helper()
 	for _, d := range b.take(s, n) {
-		number, _, _ := strings.Cut(string(d.Message.Payload), " ")
-		i, err := strconv.Atoi(number)
-		if err != nil || h[i] {
-			b.t.Fatalf("message %q came twice: %v, %v", number, h[i], err)
-		}
-		h[i] = true
+		h.add(b, &d.Message)
 	}
+}
+
+func (h handled) add(b *bench, m *core.Message) {
+	b.t.Helper()
+	number, _, _ := strings.Cut(string(m.Payload), " ")
+	i, err := strconv.Atoi(number)
+	if err != nil || h[i] {
+		b.t.Fatalf("message %q came twice: %v, %v", number, h[i], err)
+	}
+	h[i] = true
+}
+
+// upTo takes a message and reports whether it is another one than the last.
+func (h handled) upTo(b *bench, s pluginapi.Subscription, last string) bool {
+	b.t.Helper()
+	m := &b.take(s, 1)[0].Message
+	if string(m.Payload) == last {
+		return false
+	}
+	h.add(b, m)
+	return true
 }
 
 var lostRead = regexp.MustCompile(`messages are lost.* read=(\d+)`)
@@ -187,5 +204,110 @@ func stopInFlood(t *testing.T, network string, binding bool, stops int) {
 		if r := f.receipts[i]; r != pluginapi.ReceiptConfirmed {
 			t.Errorf("message %d was handled, and its receipt is %v", i, r)
 		}
+	}
+}
+
+// flooder is a PUSH of libzmq that sends numbered messages without a pause until
+// it is told not to, then one that says "last", and how many those were.
+const flooder = `
+s = ctx.socket(zmq.PUSH)
+s.setsockopt(zmq.RECONNECT_IVL, 10)
+s.setsockopt(zmq.SNDTIMEO, 100)
+getattr(s, arg[0])(arg[1])
+say(s.getsockopt_string(zmq.LAST_ENDPOINT))
+ended = threading.Event()
+def wait():
+    hear()
+    ended.set()
+    hear()
+threading.Thread(target=wait, daemon=True).start()
+n = 0
+tail = b" " + 200 * b"x"
+def send(what):
+    while True:
+        try:
+            s.send_multipart([b"jobs", b"", what])
+            return
+        except zmq.Again:
+            if ended.is_set():
+                return
+while not ended.is_set():
+    send(b"%d" % n + tail)
+    n += 1
+while True:
+    try:
+        s.send_multipart([b"jobs", b"", b"last"])
+        break
+    except zmq.Again:
+        pass
+say(n)
+threading.Event().wait()
+`
+
+// What libzmq loses with a connection on its own: what it has encoded, 8 KiB at a
+// time, and where it binds the queue of that peer (ZMQ_SNDHWM).
+const (
+	engineMessages = 8<<10/200 + 1
+	queueMessages  = 1000
+)
+
+// A sender of libzmq hears the end of a reader just so, and nothing goes missing
+// but what it loses itself.
+func TestStopInFloodOfLibzmq(t *testing.T) {
+	for _, network := range []string{"tcp", "ipc"} {
+		for _, binding := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/reader binds=%v", network, binding), func(t *testing.T) { stopInFloodOfLibzmq(t, network, binding) })
+		}
+	}
+}
+
+func stopInFloodOfLibzmq(t *testing.T, network string, binding bool) {
+	const stops = 20
+	address := anyPort
+	if network == "ipc" {
+		address = "ipc://" + filepath.Join(t.TempDir(), "s.sock")
+	}
+	var sender *zmqtest.Peer
+	set := func() settings.Settings { return dials(settings.PatternQueue, address) }
+	if binding {
+		set = func() settings.Settings { return binds(settings.PatternQueue, address) }
+	} else {
+		sender = zmqtest.Python(t, flooder, "bind", strings.Replace(address, ":0", ":*", 1))
+		address = sender.Line()
+	}
+	reader := connect(t, set(), reading("jobs"))
+	if binding {
+		address = reader.address()
+		sender = zmqtest.Python(t, flooder, "connect", address)
+		sender.Line()
+	}
+	had, told := handled{}, 0
+	for i := range stops {
+		s := reader.subscribe("jobs")
+		had.some(reader, s, 100+150*(i%20))
+		if i%2 == 0 {
+			s.(pluginapi.IntakeStopper).StopIntake()
+		}
+		reader.end()
+		told += lost(t, reader.log)
+		reader = connect(t, set(), reading("jobs"))
+	}
+	rest := reader.subscribe("jobs")
+	had.some(reader, rest, 100)
+	sender.Say("stop")
+	for had.upTo(reader, rest, "last") {
+	}
+	sent, err := strconv.Atoi(sender.Line())
+	if err != nil {
+		t.Fatal(err)
+	}
+	untold := sent - len(had) - told
+	t.Logf("%d sent = %d handled + %d told lost + %d", sent, len(had), told, untold)
+	most := stops * engineMessages
+	if !binding {
+		most += stops * queueMessages
+	}
+	if untold < 0 || untold > most {
+		t.Errorf("of %d sent %d were handled and %d told lost: %d are missing, want at most %d", sent, len(had), told, untold, most)
 	}
 }
