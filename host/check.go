@@ -33,7 +33,7 @@ func (r *run) check(known []Finding) []Finding {
 		}
 		found = append(found, s.checkPolicy(s.profiles, append(known[:len(known):len(known)], found...))...)
 	}
-	return slices.Concat(found, r.checkDeadLetters(), r.checkForwards(), r.checkCounts())
+	return slices.Concat(found, r.checkDeadLetters(), r.checkForwards(), r.checkCounts(), r.checkReplies())
 }
 
 // route sets policy, declaration and routes; false where a destination's

@@ -80,6 +80,43 @@ func (r *run) checkForwards() []Finding {
 	return found
 }
 
+// checkReplies warns of replies to copies of requests that would leave over another
+// endpoint than the requests came by, where nobody waits for them.
+func (r *run) checkReplies() []Finding {
+	copies := way{
+		rule: "RetryTo", purpose: transportpb.Purpose_PURPOSE_RETRY,
+		to: func(s *subscribed) core.Destination { return s.resolve(s.rules().retryTo) },
+	}
+	var found []Finding
+	for _, s := range r.subs {
+		if s.sub.handled.as != "HandleReply" || copies.to(s).IsZero() {
+			continue
+		}
+		readers, _ := r.readers(s, copies)
+		for _, reader := range readers {
+			if reader.sub.handled.as != "HandleReply" || reader.repliesOn() == s.repliesOn() {
+				continue
+			}
+			f := reader.at()
+			f.Option, f.Warning = "ReplyOn", true
+			f.Message = fmt.Sprintf("copies of requests to %s of endpoint %s come here, and replies to them would leave over endpoint %s",
+				s.sub.name, s.on.endpoint.name, reader.repliesOn())
+			f.Fix = "give the rule ReplyOn with endpoint " + s.repliesOn()
+			f.Places = places(reader.sub.place)
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// repliesOn is the endpoint that the subscription's reply-to headers are about.
+func (s *subscribed) repliesOn() string {
+	if on := s.rules().replyOn; on != nil {
+		return on.name
+	}
+	return s.on.endpoint.name
+}
+
 // loops returns a finding for each loop of a way, and who is part of one.
 func (r *run) loops(w way) ([]Finding, map[*subscribed]bool) {
 	var found []Finding

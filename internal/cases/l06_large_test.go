@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -135,5 +136,52 @@ func TestL06LargeMessages(t *testing.T) {
 	if c := b.client("mem"); c.PID() != plugin || c.Generation() != 1 {
 		t.Errorf("the plugin is process %d, generation %d", c.PID(), c.Generation())
 	}
+	s.stops()
+}
+
+// L-06 over ZeroMQ, from service to service.
+func TestL06LargeMessagesOverZeroMQ(t *testing.T) {
+	t.Parallel()
+	fits := []core.Message{
+		large(3<<20, 0, 0), large(5<<20, 0, 0), large(most, 0, 0), large(10, 3000, 350-5), large(most-10*(5+95), 10, 95),
+	}
+	tooLarge := []core.Message{large(most+1, 0, 0), large(most-10*100+1, 10, 95), large(0, frame.MaxHeaders+1, 0)}
+	r := newService(t)
+	in := r.zmq("in", bound("queue", anyPort))
+	received := make(chan string, len(fits)+1)
+	host.Handle(in.Subscription("jobs"), func(_ context.Context, m *host.Message[core.Message]) error {
+		received <- sum(m.Value)
+		return nil
+	})
+	r.serve()
+	s := newService(t)
+	out := s.zmq("out", dialing("queue", r.at(in)))
+	to := host.To[core.Message](s.Host, out.To("jobs"))
+	s.serve()
+	expect := func(m core.Message) {
+		t.Helper()
+		if _, err := to.Publish(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-received:
+			if diff := cmp.Diff(sum(m), got); diff != "" {
+				t.Errorf("received (-want +got):\n%s", diff)
+			}
+		case <-time.After(patience):
+			t.Fatal("nothing is received")
+		}
+	}
+	for _, m := range fits {
+		expect(m)
+	}
+	for _, m := range tooLarge {
+		var f *core.Fault
+		if _, err := to.Publish(t.Context(), m); !errors.As(err, &f) || f.Code != core.FaultTooLarge || !strings.Contains(err.Error(), "limit of") {
+			t.Errorf("got %v", err)
+		}
+		expect(large(100, 1, 1))
+	}
+	r.stops()
 	s.stops()
 }

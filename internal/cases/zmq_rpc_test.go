@@ -67,6 +67,29 @@ func TestRequestsAreRetried(t *testing.T) {
 	s.stops()
 }
 
+// A queue that takes the copies of requests and would reply over itself is warned
+// of at the start.
+func TestRepliesOverTheWrongEndpoint(t *testing.T) {
+	t.Parallel()
+	for _, right := range []bool{false, true} {
+		s := newService(t)
+		rpc, again := s.zmq("rpc", bound(settings.PatternRPC, anyPort)), s.zmq("again", bound(settings.PatternQueue, anyPort))
+		answer := func(context.Context, *host.Message[[]byte]) ([]byte, error) { return nil, nil }
+		host.HandleReply(rpc.Subscription("ask"), answer, host.MaxAttempts(3), host.RetryTo(again.To("again")))
+		rules := []host.Rule{host.MaxAttempts(3)}
+		if right {
+			rules = append(rules, host.ReplyOn(rpc))
+		}
+		host.HandleReply(again.Subscription("again"), answer, rules...)
+		s.serve()
+		s.stops()
+		lines := s.log.that(func(l line) bool { return l.text("code") == "L-CHECK" && l.text("option") == "ReplyOn" })
+		if right == (len(lines) > 0) || !right && !strings.Contains(fmt.Sprint(lines), "ask of endpoint rpc") {
+			t.Errorf("with the rule %v: %v", right, lines)
+		}
+	}
+}
+
 // Many ask two responders at once, one of which is killed and comes back: each
 // request has its own reply, or an error that says whether it may have been
 // handled.
