@@ -224,7 +224,23 @@ func (s *socket) end(ctx context.Context) error {
 	if s.intake != nil {
 		s.tellLeft()
 	}
+	s.tellMissed()
 	return err
+}
+
+// tellMissed tells what peers were not sent, in all: the lines about each of them
+// are bounded.
+func (s *socket) tellMissed() {
+	switch {
+	case s.pub != nil:
+		if dropped, unwritten := s.pub.Totals(); dropped+unwritten > 0 {
+			s.endpoint.log.Warn("subscribers have missed messages, in all", "address", s.place(), "dropped", dropped, "unwritten", unwritten)
+		}
+	case s.router != nil:
+		if lost := s.router.Lost(); lost > 0 {
+			s.endpoint.log.Warn("replies were not sent, in all", "address", s.place(), "lost", lost)
+		}
+	}
 }
 
 // tellLeft tells what has come in, or was published to the own subscription, and

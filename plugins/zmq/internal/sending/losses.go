@@ -17,6 +17,10 @@ type losses struct {
 	lost    uint64
 	told    time.Time
 	line    lossLine
+
+	goneTold time.Time
+	gone     int    // subscribers that are gone and have missed something, since goneTold
+	missed   uint64 // what they have missed that no line has told of
 }
 
 // lossLine is a log line about what a subscriber misses; its zero value is none.
@@ -56,17 +60,26 @@ func (l *losses) take() lossLine {
 	return line
 }
 
-// gone counts what was in the queue of a peer that is gone.
-func (l *losses) gone(s *subscriber, lost int, cause error) lossLine {
+// leave counts what was in the queue of a peer that is gone. Many may leave at
+// once, so a line stands for all since the one before.
+func (l *losses) leave(s *subscriber, lost int, cause error) lossLine {
 	l.lost += uint64(lost)
 	if s.untold == 0 && lost == 0 {
 		return lossLine{}
 	}
-	return lossLine{
+	l.gone++
+	l.missed += s.untold + uint64(lost)
+	now := time.Now()
+	if now.Sub(l.goneTold) < lossPause {
+		return lossLine{}
+	}
+	line := lossLine{
 		text: "subscriber is gone and has missed messages",
 		args: []any{
-			"peer", s.peer.Remote, "dropped", s.untold, "unwritten", lost,
-			"total", s.dropped + uint64(lost), "cause", cause,
+			"peer", s.peer.Remote, "dropped", s.untold, "unwritten", lost, "total", s.dropped + uint64(lost),
+			"cause", cause, "times", l.gone, "missed", l.missed,
 		},
 	}
+	l.gone, l.missed, l.goneTold = 0, 0, now
+	return line
 }

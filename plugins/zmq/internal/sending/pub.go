@@ -111,7 +111,7 @@ func (p *Pub) detach(s *subscriber, cause error) {
 	p.mu.Unlock()
 	s.peer.Out.Abort(cause) // its messages have their receipts
 	p.mu.Lock()
-	line := p.losses.gone(s, s.peer.Out.Lost(), cause)
+	line := p.losses.leave(s, s.peer.Out.Lost(), cause)
 	p.mu.Unlock()
 	line.log(p.config)
 }
