@@ -3,8 +3,12 @@
 package cases
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -62,6 +66,36 @@ subscriptions:
 		if left := filesIn(dir); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
+	}
+}
+
+// L-01 with sockets by name: their files are gone soon after kill -9 of the host,
+// though nobody has closed them. After kill -9 of its plugin the next one takes
+// the file that it has left.
+func TestL01SocketFilesAreGone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(socketFolder(t), "s.sock")
+	c := childConfig{
+		Endpoints:     []childEndpoint{{Name: "in", Plugin: "zmq", Path: zmqPlugin(t), Settings: bound(settings.PatternQueue, "ipc://"+path)}},
+		Subscriptions: []childSubscription{{From: "in", Name: "jobs", Tells: true}},
+	}
+	push := libzmq.Start(t).Open("PUSH", libzmq.Options{Connect: []string{"ipc://" + path}})
+	for range 3 {
+		p := startChild(t, c, inFolder(socketFolder(t)))
+		p.next("ready")
+		push.Send("jobs", "", "x")
+		p.next("run")
+		if err := syscall.Kill(p.plugins()["in"], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "its plugin is started again", patience, func() bool { return len(p.log.having("INFO", "endpoint is up")) == 2 })
+		push.Send("jobs", "", "y")
+		p.next("run")
+		p.kill()
+		eventually(t, "the file is gone", 2*time.Second, func() bool {
+			_, err := os.Stat(path)
+			return errors.Is(err, fs.ErrNotExist)
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -184,6 +185,40 @@ func TestPeersThatComeLate(t *testing.T) {
 	taken.stops()
 	eventually(t, "the address is free and taken", patience, o.Ready)
 	o.stops()
+}
+
+// Publishes that wait for a peer when the service stops are told, none of them as
+// perhaps sent: the stop waits for their receipts, as long as they wait for a peer.
+func TestStopWithPublishesThatWaitForAPeer(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	out := s.zmq("out", dialing(settings.PatternQueue, freeAddress(t)))
+	jobs := s.to(out, "jobs")
+	s.serves()
+	const n = 20
+	var pending []*host.Pending
+	for range n {
+		p, err := jobs.PublishAsync(t.Context(), []byte("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = append(pending, p)
+	}
+	began := time.Now()
+	s.stop()
+	err := s.ends()
+	if took := time.Since(began); took > 5*time.Second+late {
+		t.Errorf("the stop took %v", took)
+	}
+	for _, p := range pending {
+		var e *host.PublishError
+		if _, err := p.Receipt(t.Context()); !errors.As(err, &e) || e.MaybeSent {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err != nil {
+		t.Errorf("the stop came to %v", err)
+	}
 }
 
 // A header of 64 KiB, and one that no line can carry: the former travels on

@@ -22,6 +22,10 @@ import (
 func TestOwnPublishesThatGrow(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 16} {
+		payload := make([]byte, 1) // the bound is in messages
+		if workers > 1 || raceEnabled {
+			payload = make([]byte, 16<<10) // in bytes
+		}
 		s := newService(t)
 		in := s.zmq("in", bound(settings.PatternQueue, anyPort))
 		own := s.to(in, "jobs")
@@ -32,7 +36,7 @@ func TestOwnPublishesThatGrow(t *testing.T) {
 				if stop.Load() {
 					break
 				}
-				_, err := own.Publish(ctx, []byte("x"))
+				_, err := own.Publish(ctx, payload)
 				var f *core.Fault
 				switch e := new(host.PublishError); {
 				case err == nil:
