@@ -269,7 +269,8 @@ func (s *server) Request(ctx context.Context, r *transportpb.RequestRequest) (*t
 		return nil, faultOf("request", err)
 	}
 	if size := frame.Weight(&reply); size > frame.MaxPayload {
-		return nil, newFault(core.FaultTooLarge, "request: the reply has %d bytes, the limit is %d", size, frame.MaxPayload)
+		// Not FaultTooLarge, which says of a request that it was not sent.
+		return nil, newFault(core.FaultExhausted, "request: the reply has %d bytes, the limit is %d", size, frame.MaxPayload)
 	}
 	return &transportpb.RequestResponse{Reply: convert.FromMessage(reply)}, nil
 }

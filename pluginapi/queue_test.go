@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/frame"
 )
 
 // queueTransport is a real transport over queues in memory. What its queues can
@@ -108,6 +109,9 @@ func (c *queueConn) Close(ctx context.Context) ([]byte, error) {
 func (c *queueConn) Request(_ context.Context, m Outgoing) (core.Message, error) {
 	if m.Message.Name == "nobody" {
 		return core.Message{}, &core.Fault{Code: core.FaultNotFound, Message: "nobody answers"}
+	}
+	if m.Message.Name == "large" {
+		return core.Message{Name: "reply", Payload: make([]byte, frame.MaxPayload+1)}, nil
 	}
 	return core.Message{Name: "reply", Payload: m.Message.Payload}, nil
 }

@@ -23,6 +23,9 @@ func TestRequest(t *testing.T) {
 	if _, err = ask("nobody"); err == nil || faultOf("", err).Code != core.FaultNotFound {
 		t.Errorf("request to nobody: %v", err)
 	}
+	if _, err = ask("large"); err == nil || faultOf("", err).Code != core.FaultExhausted { // too large says that nothing was sent
+		t.Errorf("a reply beyond the limit: %v", err)
+	}
 	tr = newQueueTransport(everything())
 	b = serve(t, tr).connect()
 	if _, err = ask("somebody"); err == nil || faultOf("", err).Code != core.FaultUnsupported {
