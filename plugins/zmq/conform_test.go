@@ -43,12 +43,6 @@ func other(t *testing.T, set settings.Settings, u pluginapi.Usage) *bench {
 	return connect(t, set, u)
 }
 
-// gentle leaves out the cases in which a subscription is opened again right after
-// it was given up: what the sender writes in the moment in which it has not seen
-// yet that the former connection is gone is lost, as anything is that a reader has
-// taken and not handled.
-var gentle = regexp.MustCompile(`^(describe|setup|inspect|settings|process|credit|settle|honesty|publish|kill|leak)/|^stop/(idle|under-load|close-over-streams|during-connect)$`)
-
 // A queue that dials reads what a sender pushes. All cases share that sender, so
 // they run one after the other.
 func TestConformanceDialing(t *testing.T) {
@@ -68,7 +62,7 @@ func TestConformanceDialing(t *testing.T) {
 			}
 			return publishAll(ctx, sender.conn, out)
 		},
-	}, plugintest.Only(gentle))
+	})
 }
 
 // publishAll publishes and waits for receipts, for a while: where the reader has
