@@ -193,26 +193,44 @@ func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	return resume, nil
 }
 
-// links passes on the state of the link.
+// links passes on the state of the link, under no lock and one after the other.
 type links struct {
-	mu   sync.Mutex
-	last *pluginapi.LinkState // nil: not known yet
-	to   func(pluginapi.LinkState)
+	mu      sync.Mutex
+	last    pluginapi.LinkState
+	untold  bool // there is a last that to does not know
+	known   bool // there is a last
+	to      func(pluginapi.LinkState)
+	telling bool
 }
 
 func (l *links) set(up bool, reason string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last = &pluginapi.LinkState{Up: up, Reason: reason}
-	if l.to != nil {
-		l.to(*l.last)
-	}
+	l.last, l.known, l.untold = pluginapi.LinkState{Up: up, Reason: reason}, true, true
+	l.mu.Unlock()
+	l.tell()
 }
 
 func (l *links) report(to func(pluginapi.LinkState)) {
 	l.mu.Lock()
+	l.to, l.untold = to, l.known
+	l.mu.Unlock()
+	l.tell()
+}
+
+// tell reports until the latest state is known. One goroutine does so at a time.
+func (l *links) tell() {
+	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.to = to; l.last != nil {
-		to(*l.last)
+	if l.telling || l.to == nil {
+		return
 	}
+	l.telling = true
+	for l.untold {
+		l.untold = false
+		state, to := l.last, l.to
+		l.mu.Unlock()
+		to(state)
+		l.mu.Lock()
+	}
+	l.telling = false
 }

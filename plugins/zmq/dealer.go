@@ -39,7 +39,9 @@ type dealer struct {
 	budget *zmtp.Budget // of large replies
 
 	minted  atomic.Uint64
-	skipped atomic.Uint64 // replies that nobody waits for
+	skipped atomic.Uint64 // replies that nobody waits for, or that cannot be read
+
+	unreadable peering.Notice
 
 	mu      sync.Mutex
 	waiting map[string]*request // by correlation id
@@ -72,10 +74,10 @@ func (d *dealer) serve(p *peering.Peer) error {
 	d.push.Attach(p)
 	p.Conn.Reader().Share(zmtp.Sharing{Budget: d.budget, Done: p.Context().Done(), End: p.Close})
 	var decoder message.Decoder
-	err := intake.Watch(p, intake.Watching{Message: func(frames [][]byte) error {
+	err := intake.Watch(p, func(frames [][]byte) error {
 		d.take(p, &decoder, frames)
 		return nil
-	}})
+	})
 	d.push.Detach(p, err)
 	d.lose(p)
 	return err
@@ -89,14 +91,27 @@ func (d *dealer) take(p *peering.Peer, decoder *message.Decoder, frames [][]byte
 		frames = frames[1:] // what it put before its reply, as it came before the request
 	}
 	var m core.Message
-	f := decoder.Decode(frames, &m)
+	if f := decoder.Decode(frames, &m); f != nil {
+		d.skipped.Add(1)
+		if n, due := d.unreadable.Due(); due {
+			d.log.Warn("a reply cannot be read, and is left out", "peer", p.Remote, "reason", f.Error(), "times", n)
+		}
+		return
+	}
 	id, _ := m.Headers.Get(headerCorrelation)
+	if !d.hand(p, string(id), &m) {
+		d.log.Debug("reply skipped: nobody waits for it", "peer", p.Remote, "correlation_id", string(id), "skipped", d.skipped.Add(1))
+	}
+}
+
+// hand gives a reply to who waits for it. It reports false where nobody does.
+func (d *dealer) hand(p *peering.Peer, id string, m *core.Message) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.waiting[string(id)]
+	r := d.waiting[id]
 	switch {
-	case f != nil || r == nil || r.peer != nil && r.peer != p:
-		d.log.Debug("reply skipped: nobody waits for it", "peer", p.Remote, "correlation_id", string(id), "skipped", d.skipped.Add(1), "fault", f)
+	case r == nil || r.peer != nil && r.peer != p:
+		return false
 	case r.peer == p:
 		d.answer(r, m.Clone()) // what it lies in is used again
 	case r.early == nil:
@@ -104,6 +119,7 @@ func (d *dealer) take(p *peering.Peer, decoder *message.Decoder, frames [][]byte
 	default:
 		r.early[p] = m.Clone()
 	}
+	return true
 }
 
 // answer gives a request its reply; d.mu is held.

@@ -126,6 +126,16 @@ func TestNoCredentialsAreTaken(t *testing.T) {
 			b.goesOn(t)
 		})
 	}
+	t.Run("as libzmq goes", func(t *testing.T) {
+		b := newBystander(t, binds(settings.PatternQueue, anyPort))
+		p := reach(t, b.reader.address())
+		p.raw("\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f") // it hangs up at a greeting with another mechanism than its own
+		p.nc.Close()
+		eventually(t, "it is told of", func() bool {
+			return len(b.reader.log.Lines("WARN", "peer=tcp://"+p.nc.LocalAddr().String(), "PLAIN, CURVE")) == 1
+		})
+		b.goesOn(t)
+	})
 }
 
 // A bound queue all of whose messages fail for ever publishes a copy of each to

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 )
@@ -51,7 +52,7 @@ func (s *socket) publish(m *pluginapi.Outgoing, t outq.Ticket) *core.Fault {
 		}
 		t.Done(t.I, pluginapi.Confirmed())
 	case w == wayReply:
-		to, _ := identity(strings.TrimPrefix(m.Message.Name, replyScheme))
+		to, _ := identity(strings.TrimPrefix(m.Message.Name, intake.ReplyScheme))
 		s.router.Publish(to, &m.Message, t)
 	case s.pub != nil:
 		s.pub.Publish(&m.Message, t)

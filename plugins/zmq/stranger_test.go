@@ -374,3 +374,24 @@ func TestOddMessages(t *testing.T) {
 		})
 	}
 }
+
+// A reply that cannot be read is told of, and the one behind it is given to who
+// asked.
+func TestUnreadableReply(t *testing.T) {
+	asker := connect(t, binds(settings.PatternRPC, anyPort), pluginapi.Usage{})
+	p := meet(t, asker.address(), zmq4.Router, "")
+	answered := make(chan error, 1)
+	go func() {
+		_, err := asker.ask(asker.ctx, "calc", "1", "correlation-id", "mine")
+		answered <- err
+	}()
+	p.expect("calc", "correlation-id: mine", "1")
+	p.say("reply", "correlation-id: mine\nno header", "1")
+	eventually(t, "it is told of", func() bool {
+		return len(asker.log.Lines("WARN", "peer=tcp://"+p.nc.LocalAddr().String(), "no header")) == 1
+	})
+	p.say("reply", "correlation-id: mine", "1")
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
 
@@ -22,15 +24,8 @@ const (
 	wayRequest            // as a request alone, over a DEALER socket
 )
 
-// replyScheme is what the name of a reply destination begins with; the identity
-// of the peer that asked follows in lower-case hexadecimal digits.
-const replyScheme = "zmq-reply:"
-
-// maxIdentity is the longest identity of a peer (RFC 23, ROUTER).
-const maxIdentity = 255
-
 // replyForm is what a reply destination looks like, for people.
-const replyForm = replyScheme + "<identity in hexadecimal digits>"
+const replyForm = intake.ReplyScheme + "<identity in hexadecimal digits>"
 
 // refusal says why nothing can be published under a name, and what to do.
 type refusal struct{ message, fix string }
@@ -79,7 +74,7 @@ func (e *endpoint) sender() string {
 // badReply says why a name is no reply destination, nil where it is one.
 func (e *endpoint) badReply(reader, name string) *refusal {
 	const fix = "give the reply-to header of the request as it came; to send a request use Request, on an endpoint without a subscription"
-	digits, ok := strings.CutPrefix(name, replyScheme)
+	digits, ok := strings.CutPrefix(name, intake.ReplyScheme)
 	if !ok {
 		return &refusal{
 			fmt.Sprintf("subscription %s %s to answer requests, and %s is no reply destination, which are %s",
@@ -88,7 +83,7 @@ func (e *endpoint) badReply(reader, name string) *refusal {
 	}
 	if _, ok := identity(digits); !ok {
 		return &refusal{
-			fmt.Sprintf("%s names no peer: behind %s stand 2 to %d hexadecimal digits, an even number of them", shown(name), replyScheme, 2*maxIdentity), fix,
+			fmt.Sprintf("%s names no peer: behind %s stand 2 to %d hexadecimal digits, an even number of them", shown(name), intake.ReplyScheme, 2*zmtp.MaxIdentity), fix,
 		}
 	}
 	return nil
@@ -96,7 +91,7 @@ func (e *endpoint) badReply(reader, name string) *refusal {
 
 // identity reads the digits of a reply destination.
 func identity(digits string) ([]byte, bool) {
-	if digits == "" || len(digits) > 2*maxIdentity {
+	if digits == "" || len(digits) > 2*zmtp.MaxIdentity {
 		return nil, false
 	}
 	id, err := hex.DecodeString(digits)

@@ -32,16 +32,17 @@ type feed struct {
 	pinged atomic.Bool // the peer wants signs of life
 }
 
-// The address that replies go to (reference 3.1).
-const (
-	headerReplyTo = "reply-to"
-	replyPrefix   = "zmq-reply:"
-)
+// ReplyScheme is what the address of a reply begins with; the peer's identity in
+// lower-case hexadecimal digits follows (reference 3.1).
+const ReplyScheme = "zmq-reply:"
+
+// headerReplyTo is the header with that address.
+const headerReplyTo = "reply-to"
 
 func newFeed(in *Intake, p *peering.Peer, identity []byte) *feed {
 	f := &feed{in: in, peer: p, reader: p.Conn.Reader(), turn: make(chan struct{}, 1)}
 	if in.o.Source.ReplyTo {
-		address := hex.AppendEncode([]byte(replyPrefix), identity)
+		address := hex.AppendEncode([]byte(ReplyScheme), identity)
 		f.replyTo = core.Header{Name: headerReplyTo, Value: address[:len(address):len(address)]}
 		f.delimited = p.Conn.PeerType() == zmq4.Req
 	}

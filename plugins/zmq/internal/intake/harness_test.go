@@ -74,7 +74,7 @@ func listen(t testing.TB, own zmq4.SocketType, o intake.Options, loop func(*peer
 func (b *bench) serve(nc net.Conn, own zmq4.SocketType, n int, loop func(*peering.Peer, []byte) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	defer cancel()
-	conn, err := zmtp.Open(ctx, nc, zmtp.Options{Type: own, Accepted: true, MaxMessage: maxMessage})
+	conn, err := zmtp.Open(ctx, nc, zmtp.Options{Type: own, MaxMessage: maxMessage})
 	if err != nil {
 		b.t.Errorf("handshake: %v", err)
 		return

@@ -17,26 +17,20 @@ import (
 )
 
 // watched listens as a socket that only sends and returns what it is told.
-func watched(t *testing.T, own zmq4.SocketType, subscriptions bool) (*bench, chan string) {
+func watched(t *testing.T, own zmq4.SocketType) (*bench, chan string) {
 	told := make(chan string, 100)
-	w := intake.Watching{Message: func(list [][]byte) error {
+	message := func(list [][]byte) error {
 		told <- fmt.Sprintf("%s", list)
 		if string(list[0]) == "bad" {
 			return errors.New("bad")
 		}
 		return nil
-	}}
-	if subscriptions {
-		w.Subscribe = func(prefix []byte, on bool) error {
-			told <- fmt.Sprintf("%v %s", on, prefix)
-			return nil
-		}
 	}
-	return listen(t, own, intake.Options{}, func(p *peering.Peer, _ []byte) error { return intake.Watch(p, w) }), told
+	return listen(t, own, intake.Options{}, func(p *peering.Peer, _ []byte) error { return intake.Watch(p, message) }), told
 }
 
 func TestWatchAnswersAndSeesTheEnd(t *testing.T) {
-	b, _ := watched(t, zmq4.Push, false)
+	b, _ := watched(t, zmq4.Push)
 	p := b.dial(zmq4.Pull, "")
 	p.write(append(zmtp.AppendPing(nil, 0, []byte("1")), zmtp.AppendPing(nil, 0, nil)...))
 	var f zmtp.Frames
@@ -61,7 +55,7 @@ func TestWatchAnswersAndSeesTheEnd(t *testing.T) {
 }
 
 func TestWatchHandsOnReplies(t *testing.T) {
-	b, told := watched(t, zmq4.Dealer, false)
+	b, told := watched(t, zmq4.Dealer)
 	p := b.dial(zmq4.Router, "")
 	p.write(frames("reply", "a: 1", "m1"))
 	p.write(zmtp.AppendPong(nil, nil))
@@ -77,41 +71,10 @@ func TestWatchHandsOnReplies(t *testing.T) {
 	}
 }
 
-// Subscriptions of libzmq, and as commands of ZMTP 3.1.
-func TestWatchTellsSubscriptions(t *testing.T) {
-	b, told := watched(t, zmq4.Pub, true)
-	p := zmqtest.Python(t, `
-s = ctx.socket(zmq.XSUB)
-s.connect(arg[0])
-for m in (b"\x01events", b"\x01", b"\x00events"):
-    s.send(m)
-s.send_multipart([b"upstream", b"m1"])
-hear()
-s.close(0)
-ctx.term()
-`, b.address())
-	expect := func(list ...string) {
-		t.Helper()
-		for _, want := range list {
-			if got := <-told; got != want {
-				t.Errorf("told %q, want %q", got, want)
-			}
-		}
-	}
-	expect("true events", "true ", "false events", "[upstream m1]")
-	p.Say("")
-	if err := b.ended(); !errors.Is(err, io.EOF) {
-		t.Errorf("the end of the peer is %v, want io.EOF", err)
-	}
-	r := b.dial(zmq4.Sub, "")
-	r.write([]byte("\x04\x0c\x09SUBSCRIBEeu\x04\x09\x06CANCELeu"))
-	expect("true eu", "false eu")
-}
-
 // A reader with heartbeats keeps its connection to a socket that only sends.
 func TestZ_11_HeartbeatsOfAReader(t *testing.T) {
 	t.Parallel()
-	b, _ := watched(t, zmq4.Push, false)
+	b, _ := watched(t, zmq4.Push)
 	p := zmqtest.Python(t, `
 from zmq.utils.monitor import recv_monitor_message
 s = ctx.socket(zmq.PULL)

@@ -54,7 +54,7 @@ func (p *Peering) accept() {
 }
 
 func (p *Peering) acceptFails(err error) {
-	if n, due := p.notices.accept.due(); due {
+	if n, due := p.notices.accept.Due(); due {
 		fix := "look at the reason the system gives"
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 			fix = "raise the limit of open files, or lower max_peers"
@@ -71,7 +71,7 @@ func (p *Peering) arrive(nc net.Conn) {
 	if !ok {
 		_ = nc.Close()
 		p.counters.tooMany.Add(1)
-		if n, due := p.notices.tooMany.due(); due {
+		if n, due := p.notices.tooMany.Due(); due {
 			p.log.Warn("a connection was closed: no more peers are taken", "peer", remote, "max_peers", p.config.MaxPeers, "times", n)
 		}
 		return

@@ -22,9 +22,7 @@ var ErrLeft = errors.New("the peer has closed the connection")
 
 // handshake makes a peer of a connection, or closes it.
 func (p *Peering) handshake(ctx context.Context, nc net.Conn, remote string, dialed int) (*Peer, error) {
-	o := p.config.Handshake
-	o.Accepted = dialed < 0
-	conn, err := zmtp.Open(ctx, nc, o)
+	conn, err := zmtp.Open(ctx, nc, p.config.Handshake)
 	if err != nil {
 		p.counters.failed.Add(1)
 		return nil, err
@@ -94,7 +92,7 @@ func (p *Peering) refuses(remote string, err error) {
 	if p.taking.Err() != nil || hungUpAtOnce(err) {
 		return
 	}
-	if n, due := p.notices.handshake.due(); due {
+	if n, due := p.notices.handshake.Due(); due {
 		p.log.Warn("a connection was closed: no peer came of it", "peer", remote, "reason", err.Error(), "times", n)
 	}
 }
@@ -113,7 +111,7 @@ func (p *Peering) dropped(peer *Peer, err error) {
 		return
 	}
 	p.counters.dropped.Add(1)
-	if n, due := p.notices.dropped.due(); due {
+	if n, due := p.notices.dropped.Due(); due {
 		p.log.Warn("a peer's connection was closed", "peer", peer.Remote, "reason", err.Error(), "times", n)
 	}
 }

@@ -7,24 +7,26 @@ import (
 	"time"
 )
 
-// noticeEvery is how far lines of one kind are apart, whatever strangers do.
+// noticeEvery is how far lines of one kind are apart at least, whatever strangers
+// do.
 const noticeEvery = time.Second
 
 // notices bound the lines that others can cause, each kind for itself.
 type notices struct {
-	accept, tooMany, handshake, dropped notice
+	accept, tooMany, handshake, dropped Notice
 }
 
-// notice bounds one kind of line.
-type notice struct {
+// Notice bounds one kind of log line to one a second. The zero value is ready; its
+// method may be called from any goroutine.
+type Notice struct {
 	mu   sync.Mutex
 	last time.Time
 	held int
 }
 
-// due reports whether a line is due now, and how many times it stands for: this
+// Due reports whether a line is due now, and how many times it stands for: this
 // one, and those since the last line.
-func (n *notice) due() (times int, ok bool) {
+func (n *Notice) Due() (times int, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.held++

@@ -40,7 +40,7 @@ func newPair(tb testing.TB, l net.Listener, limits outq.Limits) *pair {
 			accepted <- opened{err: err}
 			return
 		}
-		c, err := zmtp.Open(context.Background(), nc, zmtp.Options{Type: zmq4.Pull, Accepted: true, MaxMessage: 1 << 20})
+		c, err := zmtp.Open(context.Background(), nc, zmtp.Options{Type: zmq4.Pull, MaxMessage: 1 << 20})
 		accepted <- opened{c, err}
 	}()
 	nc, err := net.Dial("unix", l.Addr().String())

@@ -4,6 +4,7 @@ package sending
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,7 +105,7 @@ func (p *Push) remove(peer *peering.Peer) bool {
 		if m.peer != peer {
 			continue
 		}
-		p.members = append(p.members[:i], p.members[i+1:]...)
+		p.members = slices.Delete(p.members, i, i+1)
 		if i < p.next {
 			p.next--
 		}

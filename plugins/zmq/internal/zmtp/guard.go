@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 
 	"github.com/go-zeromq/zmq4"
 )
@@ -96,10 +97,14 @@ func (g *guard) greeting() error {
 		}
 		switch {
 		case err == nil || got == greetingLen:
-		case errors.Is(err, io.EOF):
-			// libzmq says at most its signature where it finds another mechanism
-			// than its own.
-			return g.refuse(StageGreeting, "the peer hung up at our greeting: it speaks no ZMTP, or wants a mechanism other than NULL (PLAIN, CURVE), which is not supported: %w", io.EOF)
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+			// libzmq says no more than its signature, if that, where it finds another
+			// mechanism than its own.
+			stage := StageMechanism
+			if got == 0 {
+				stage = StageGreeting // as it is with who looks whether the port is open
+			}
+			return g.refuse(stage, "the peer hung up at our greeting: it speaks no ZMTP, or wants a mechanism other than NULL (PLAIN, CURVE), which is not supported: %w", io.EOF)
 		default:
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 func TestHandshake(t *testing.T) {
 	for own, other := range socketTypes {
 		t.Run(string(own), func(t *testing.T) {
-			a, b := opened(t, zmtp.Options{Type: own, Identity: []byte("me\x00")}, zmtp.Options{Type: other, Accepted: true})
+			a, b := opened(t, zmtp.Options{Type: own, Identity: []byte("me\x00")}, zmtp.Options{Type: other})
 			if a.PeerType() != other || b.PeerType() != own {
 				t.Errorf("types %s and %s", a.PeerType(), b.PeerType())
 			}
@@ -56,7 +56,7 @@ func TestHandshakeRefuses(t *testing.T) {
 		"HTTP":                     {[]byte("GET / HTTP/1.1\r\n\r\n"), zmtp.StageGreeting, "HTTP"},
 		"TLS":                      {[]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), zmtp.StageGreeting, "no ZMTP"},
 		"zeros":                    {make([]byte, 64), zmtp.StageGreeting, "no ZMTP"},
-		"signature without end":    {append([]byte{0xff}, make([]byte, 8)...), zmtp.StageGreeting, "hung up"},
+		"signature without end":    {append([]byte{0xff}, make([]byte, 8)...), zmtp.StageMechanism, "hung up"},
 		"signature with bad end":   {append([]byte{0xff}, "12345678\x81"...), zmtp.StageGreeting, "no ZMTP"},
 		"ZMTP 1":                   {[]byte{1, 0}, zmtp.StageGreeting, "ZMTP 1"},
 		"ZMTP 1, long identity":    {append([]byte{0xff, 0, 0, 0, 0, 0, 0, 1, 1, 0}, "id"...), zmtp.StageGreeting, "ZMTP 1"},
@@ -81,7 +81,7 @@ func TestHandshakeRefuses(t *testing.T) {
 		"empty type":               {hello("Socket-Type", ""), zmtp.StageType, `""`},
 		"type that does not match": {hello("Socket-Type", "PUB"), zmtp.StageType, `"PUB" socket, which does not go with our PULL`},
 		"nothing":                  {nil, zmtp.StageGreeting, "hung up"},
-		"signature alone":          {greeting(3, 1, "")[:10], zmtp.StageGreeting, "hung up"},
+		"signature alone":          {greeting(3, 1, "")[:10], zmtp.StageMechanism, "hung up"},
 		"greeting alone":           {greeting(3, 0, "NULL"), zmtp.StageReady, "hung up"},
 		"half a READY":             {hello("Socket-Type", "PUSH")[:80], zmtp.StageReady, "hung up"},
 	} {

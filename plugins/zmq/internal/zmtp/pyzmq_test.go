@@ -46,7 +46,7 @@ if arg[1] in ("DEALER", "REQ", "ROUTER"):
 s.connect(arg[0])
 hear()
 `, string(other))
-			c, err := open(nc, zmtp.Options{Type: own, Accepted: true})
+			c, err := open(nc, zmtp.Options{Type: own})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestHandshakeRefusesLibzmq(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nc, _ := accept(t, tt.set+"; s.linger = 0; s.connect(arg[0]); hear()")
-			_, err := open(nc, zmtp.Options{Type: zmq4.Pull, Accepted: true})
+			_, err := open(nc, zmtp.Options{Type: zmq4.Pull})
 			var fault *zmtp.HandshakeError
 			if !errors.As(err, &fault) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v", err)
@@ -101,7 +101,7 @@ s.send(b"end")
 s.close()
 ctx.term()
 `)
-	c, err := open(nc, zmtp.Options{Type: zmq4.Router, Accepted: true})
+	c, err := open(nc, zmtp.Options{Type: zmq4.Router})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ say(s.recv_multipart()[0].decode())
 s.unsubscribe(b"events")
 hear()
 `)
-	c, err := open(nc, zmtp.Options{Type: zmq4.Pub, Accepted: true})
+	c, err := open(nc, zmtp.Options{Type: zmq4.Pub})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ say(s.recv())
 say(s.recv())
 hear()
 `)
-	if _, err = open(nc, zmtp.Options{Type: zmq4.Sub, Accepted: true}); err != nil {
+	if _, err = open(nc, zmtp.Options{Type: zmq4.Sub}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := nc.Write(zmtp.AppendSubscribe(zmtp.AppendSubscribe(nil, "ev", true), "ev", false)); err != nil {

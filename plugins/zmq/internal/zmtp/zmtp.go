@@ -29,7 +29,6 @@ const MaxIdentity = 255
 type Options struct {
 	Type       zmq4.SocketType // our own
 	Identity   []byte          // of at most MaxIdentity bytes, empty = none is told to the peer
-	Accepted   bool            // the peer dialed us
 	MaxMessage int64           // bytes of all frames of one message, required
 }
 
