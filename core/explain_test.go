@@ -220,3 +220,31 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s differs; run with -update where that is meant (-want +got):\n%s", file, d)
 	}
 }
+
+// A copy that only this process reads does not wait behind what others send: it
+// comes behind what is under way.
+func TestExplainOrderOfOwnCopies(t *testing.T) {
+	for retains, want := range map[core.Retention]string{
+		core.RetainProcess:   "the copy comes behind those under way",
+		core.RetainTransport: "the copy joins the tail of its destination",
+	} {
+		own := core.Route{
+			To: core.Destination{Endpoint: "in", Name: "own"}, State: core.RouteOpen, Own: true,
+			Caps: core.Publishing{Confirms: core.ConfirmHandedOver, Retains: retains, Headers: core.HeadersNativeText},
+		}
+		table := core.Explain(core.Policy{MaxAttempts: 3}, []core.Capabilities{{Address: "own"}}, own, core.Route{}, core.Declared{Cap: true})
+		copies := 0
+		for _, r := range table.Profiles[0].Rows {
+			if r.Copy == "" {
+				continue
+			}
+			copies++
+			if r.Order != want {
+				t.Errorf("%v: %s, %s", retains, r.Outcome, r.Order)
+			}
+		}
+		if copies == 0 {
+			t.Errorf("%v: no copy in %+v", retains, table)
+		}
+	}
+}

@@ -182,11 +182,12 @@ func (n Note) words() []string {
 
 // order says what the steps do to the order of deliveries.
 func (x *explainer) order(path Path) string {
-	var copied, back, waits, released bool
+	var copied, own, back, waits, released bool
 	for i := range path {
 		switch s := &path[i].Step; s.Do {
 		case ActPublish, ActPublishLater:
 			copied = true
+			own = s.To == TargetRetry && x.retry.Caps.Retains == RetainProcess
 		case ActHold:
 			waits = true
 		case ActRequeue:
@@ -198,6 +199,8 @@ func (x *explainer) order(path Path) string {
 	}
 	ordered := x.s.Order != OrderNone
 	switch {
+	case copied && own: // it never leaves the process, and need not wait behind what others send
+		return "the copy comes behind those under way"
 	case copied:
 		return "the copy joins the tail of its destination"
 	case back && !ordered, released && x.s.Unsettled != UnsettledLost && x.s.Ack == AckSingle && !ordered:

@@ -163,4 +163,4 @@ func (k keyed) check(t *testing.T, said string, seen []string) {
 
 // behind are the words of Explain for a message that comes again behind all that
 // was under way with it.
-var behind = []string{"the copy joins the tail of its destination", "comes back behind those under way"}
+var behind = []string{"the copy joins the tail of its destination", "comes back behind those under way", "the copy comes behind those under way"}
