@@ -54,13 +54,13 @@ func (p *Peering) accept() {
 }
 
 func (p *Peering) acceptFails(err error) {
-	if n, due := p.notices.accept.Due(); due {
+	p.say(&p.notices.accept, func(times int) {
 		fix := "look at the reason the system gives"
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 			fix = "raise the limit of open files, or lower max_peers"
 		}
-		p.log.Warn("no connection can be accepted", "address", p.listener.address.String(), "reason", bare(err).Error(), "fix", fix, "times", n)
-	}
+		p.log.Warn("no connection can be accepted", "address", p.listener.address.String(), "reason", bare(err).Error(), "fix", fix, "times", times)
+	})
 }
 
 // arrive gives an accepted connection a goroutine, if there is room for it.
@@ -71,9 +71,9 @@ func (p *Peering) arrive(nc net.Conn) {
 	if !ok {
 		_ = nc.Close()
 		p.counters.tooMany.Add(1)
-		if n, due := p.notices.tooMany.Due(); due {
-			p.log.Warn("a connection was closed: no more peers are taken", "peer", remote, "max_peers", p.config.MaxPeers, "times", n)
-		}
+		p.say(&p.notices.tooMany, func(times int) {
+			p.log.Warn("a connection was closed: no more peers are taken", "peer", remote, "max_peers", p.config.MaxPeers, "times", times)
+		})
 		return
 	}
 	p.goroutines.Go(func() {

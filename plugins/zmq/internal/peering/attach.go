@@ -92,9 +92,9 @@ func (p *Peering) refuses(remote string, err error) {
 	if p.taking.Err() != nil || hungUpAtOnce(err) {
 		return
 	}
-	if n, due := p.notices.handshake.Due(); due {
-		p.log.Warn("a connection was closed: no peer came of it", "peer", remote, "reason", err.Error(), "times", n)
-	}
+	p.say(&p.notices.handshake, func(times int) {
+		p.log.Warn("a connection was closed: no peer came of it", "peer", remote, "reason", err.Error(), "times", times)
+	})
 }
 
 // hungUpAtOnce reports whether a handshake failed for want of any byte.
@@ -111,7 +111,8 @@ func (p *Peering) dropped(peer *Peer, err error) {
 		return
 	}
 	p.counters.dropped.Add(1)
-	if n, due := p.notices.dropped.Due(); due {
-		p.log.Warn("a peer's connection was closed", "peer", peer.Remote, "reason", err.Error(), "times", n)
-	}
+	remote := peer.Remote
+	p.say(&p.notices.dropped, func(times int) {
+		p.log.Warn("a peer's connection was closed", "peer", remote, "reason", err.Error(), "times", times)
+	})
 }

@@ -62,8 +62,8 @@ type watched struct {
 	stuck  time.Time // since when every probe has found the same bytes not acknowledged; zero = the last one has not
 }
 
-// watch sends PINGs and closes peers that are silent. It wakes when something is
-// due and at new peers.
+// watch sends PINGs, closes peers that are silent, and logs what was held back. It
+// wakes when something is due and at new peers.
 func (p *Peering) watch() {
 	known := map[*Peer]*watched{}
 	timer := time.NewTimer(time.Hour)
@@ -74,6 +74,9 @@ func (p *Peering) watch() {
 		case <-timer.C:
 		case <-p.poke:
 		case <-p.living.Done():
+			for _, n := range p.notices.all() {
+				n.flush(time.Now().Add(noticeEvery)) // the last ones
+			}
 			return
 		}
 	}
@@ -108,6 +111,11 @@ func (p *Peering) look(known map[*Peer]*watched, now time.Time) time.Duration {
 	for peer := range known {
 		if !there[peer] {
 			delete(known, peer)
+		}
+	}
+	for _, n := range p.notices.all() {
+		if due := n.flush(now); !due.IsZero() {
+			next = earlier(next, due)
 		}
 	}
 	return max(next.Sub(now), time.Millisecond)
