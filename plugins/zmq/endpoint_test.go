@@ -26,7 +26,7 @@ func TestDescribe(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for name := range strings.FieldsSeq("pattern bind connect max_message send_queue send_queue_bytes max_peers handshake_timeout peer_wait linger heartbeat security") {
+	for name := range strings.FieldsSeq("pattern bind connect max_message send_queue send_queue_bytes send_total_bytes max_peers handshake_timeout peer_wait linger heartbeat security") {
 		if !strings.Contains(string(spec.Settings.JSON()), `"`+name+`":`) {
 			t.Errorf("the schema has no %s", name)
 		}

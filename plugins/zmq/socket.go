@@ -104,7 +104,7 @@ func (s *socket) build(memory *outq.Memory) {
 	e := s.endpoint
 	c := sending.Config{
 		Address: s.place, Wait: time.Duration(e.settings.PeerWait), Linger: time.Duration(e.settings.Linger),
-		Dials: len(e.connect), Memory: memory, Log: e.log,
+		Dials: len(e.connect), Memory: memory, Most: e.settings.SendTotalBytes, Log: e.log,
 	}
 	read := intake.Options{Name: s.reader, Most: e.settings.MaxMessage}
 	switch reads := s.reader != ""; e.settings.Pattern {

@@ -43,6 +43,11 @@ type Settings struct {
 	// SendQueueBytes is how many bytes wait for one peer at most; one message is
 	// taken always. Default 64 MiB.
 	SendQueueBytes int64 `json:"send_queue_bytes,omitempty" default:"67108864" min:"1" doc:"The most bytes that wait for one peer."`
+	// SendTotalBytes is how many bytes wait for all peers of a fan-out together:
+	// those that have stopped reading at different times share little of what waits
+	// for them. Beyond it the one that is the furthest behind loses what waits for
+	// it. Default 256 MiB.
+	SendTotalBytes int64 `json:"send_total_bytes,omitempty" default:"268435456" min:"1" doc:"The most bytes that wait for all peers of a fan-out together."`
 	// MaxPeers is how many connections are accepted at a time, those that have not
 	// introduced themselves yet included. Default 1024.
 	MaxPeers int `json:"max_peers,omitempty" default:"1024" min:"1" max:"65536" doc:"The most connections that are accepted at a time."`

@@ -111,6 +111,7 @@ func (q *Queue) leave() []Unsent {
 	}
 	q.waiting.cut(0)
 	q.bytes, q.begun, q.inWrite, q.control = 0, 0, 0, nil
+	q.account()
 	q.giveBack()
 	q.mu.Unlock()
 	for _, answer := range answers {
@@ -143,6 +144,49 @@ func (q *Queue) TakeBack() []Unsent {
 	q.waiting.cut(keep)
 	q.full = true
 	return back
+}
+
+// Oldest returns Ticket.I of the first shared message that waits, of those that
+// the writer has in work or of the others.
+func (q *Queue) Oldest(inWork bool) (i int, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := 0
+	if !inWork {
+		at = q.inWrite
+	}
+	if at >= q.waiting.len() || inWork && q.inWrite == 0 || !q.waiting.at(at).fanned {
+		return 0, false
+	}
+	return q.waiting.at(at).ticket.I, true
+}
+
+// Shed drops the shared messages that the writer has not in work and returns how
+// many they were.
+func (q *Queue) Shed() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	keep := q.waiting.len()
+	for keep > q.inWrite && q.waiting.at(keep-1).fanned {
+		keep--
+		e := q.waiting.at(keep)
+		q.bytes -= int64(e.size)
+		q.release(e)
+	}
+	n := q.waiting.len() - keep
+	q.waiting.cut(keep)
+	q.account()
+	return n
+}
+
+// Progress returns a number that is another one once the peer, or the operating
+// system on its behalf, has taken anything more.
+func (q *Queue) Progress() int64 {
+	waits := 0
+	if q.raw != nil {
+		_ = q.raw.Control(func(fd uintptr) { waits = unacknowledged(int(fd)) }) // closed: nothing is taken
+	}
+	return int64(q.Written()) - int64(waits)
 }
 
 // Written returns how many bytes of messages were written since the queue began.

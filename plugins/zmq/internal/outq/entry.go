@@ -2,6 +2,8 @@
 
 package outq
 
+import "unsafe"
+
 // entry is one message that waits.
 type entry struct {
 	head   []byte  // what is copied of it, in chunk
@@ -13,6 +15,17 @@ type entry struct {
 	size   int     // on the wire
 	name   string
 	ticket Ticket
+}
+
+// place is the memory of one entry in a ring, of which up to half is not used.
+const place = 2 * int64(unsafe.Sizeof(entry{}))
+
+// cost is what a shared message takes in this queue alone.
+func (e *entry) cost() int64 {
+	if e.shared != nil {
+		return place
+	}
+	return place + int64(len(e.head))
 }
 
 // Unsent is a message of which nothing was written, ready to be given to

@@ -32,7 +32,12 @@ const shareLeast = 2 << 10
 type Memory struct {
 	chunks sync.Pool // of *chunk
 	shared [classes]sync.Pool
+	held   atomic.Int64
 }
+
+// Held returns how many bytes shared messages hold that wait in queues: each
+// once, or once for each queue where it is copied, and its place in each queue.
+func (m *Memory) Held() int64 { return m.held.Load() }
 
 // chunk holds messages one after the other. It is used again once all of them
 // are done.
@@ -76,6 +81,7 @@ func (m *Memory) Share(size int, encode func(dst []byte) []byte) *Shared {
 	s := m.room(size)
 	s.bytes = encode(s.bytes[:0])
 	s.refs.Store(1)
+	m.held.Add(int64(cap(s.bytes)))
 	return s
 }
 
@@ -116,6 +122,7 @@ func (s *Shared) Release() {
 	if s.refs.Add(-1) > 0 {
 		return
 	}
+	s.memory.held.Add(-int64(cap(s.bytes)))
 	class, holds := classOf(cap(s.bytes))
 	if class < 0 || holds != cap(s.bytes) {
 		return

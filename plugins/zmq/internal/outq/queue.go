@@ -82,6 +82,7 @@ type Queue struct {
 	filling   *chunk // encoded messages are appended to it
 	control   []byte // frames that go before the next message
 	full      bool   // a message had no room
+	behind    bool   // more than half was used
 	onRoom    func()
 	begun     int // bytes of the first waiting message that are written
 	written   uint64
@@ -90,6 +91,7 @@ type Queue struct {
 	ended     bool
 	cause     error // of the end
 	lost      int   // shared messages that were not written whole
+	freed     int64 // of shared messages, to be told to the memory
 
 	gone chan struct{} // Abort was called
 	done chan struct{} // the writer has ended
@@ -158,7 +160,8 @@ func (q *Queue) PushUnsent(u *Unsent) bool {
 }
 
 // PushShared takes a message that is encoded already and goes to several
-// queues, as Push does. The queue holds a reference of its own to it.
+// queues, as Push does. The queue holds a reference of its own to it, and
+// t.I is what Oldest says of it.
 func (q *Queue) PushShared(s *Shared, t Ticket) bool {
 	size := len(s.bytes)
 	q.mu.Lock()
@@ -173,6 +176,7 @@ func (q *Queue) PushShared(s *Shared, t Ticket) bool {
 		s.retain()
 		e.shared, e.tail = s, s.bytes
 	}
+	q.memory.held.Add(e.cost())
 	q.enter(e)
 	return true
 }
@@ -202,9 +206,51 @@ func (q *Queue) Room() bool {
 	return q.take(0)
 }
 
-// OnRoom sets what is called when a queue that had no room has some again. It is
-// called from the writer's goroutine under no lock of the queue, and must not
-// call Abort.
+// Level is how much of a queue is used.
+type Level int
+
+// The levels of a queue.
+const (
+	Easy   Level = iota // half of it at most
+	Behind              // more
+	Full                // a message has no room
+	Ended               // nothing is taken any more
+)
+
+// Left is what is left of a queue, and of half of it, which may be less than
+// nothing.
+type Left struct {
+	Messages, HalfMessages int
+	Bytes, HalfBytes       int64
+}
+
+// Level returns how much of the queue is used with a message of size bytes, what
+// is left without it, and what Written says. Where more than half is used,
+// OnRoom's function is called when that changes.
+func (q *Queue) Level(size int) (Level, Left, uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.waiting.len()
+	left := Left{
+		Messages: q.limits.Messages - n, HalfMessages: q.limits.Messages/2 - n,
+		Bytes: q.limits.Bytes - q.bytes, HalfBytes: q.limits.Bytes/2 - q.bytes,
+	}
+	switch {
+	case q.ended || q.finishing:
+		return Ended, left, q.written
+	case q.half(int64(size)):
+		return Easy, left, q.written
+	}
+	q.behind = true
+	if q.take(int64(size)) {
+		return Behind, left, q.written
+	}
+	return Full, left, q.written
+}
+
+// OnRoom sets what is called when a queue that had no room has some again, or one
+// that was behind is not any more. It is called from the writer's goroutine under
+// no lock of the queue, and must not call Abort.
 func (q *Queue) OnRoom(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -235,6 +281,13 @@ func (q *Queue) take(size int64) bool {
 func (q *Queue) fits(size int64) bool {
 	n := q.waiting.len()
 	return n == 0 || n < q.limits.Messages && q.bytes < q.limits.Bytes && q.bytes+size <= q.limits.Bytes
+}
+
+// half reports whether size bytes more are within half of the limits; q.mu is
+// held.
+func (q *Queue) half(size int64) bool {
+	n := q.waiting.len()
+	return n == 0 || n < q.limits.Messages/2 && q.bytes+size <= q.limits.Bytes/2
 }
 
 // encode appends what is copied of a message to the chunk that is being filled;

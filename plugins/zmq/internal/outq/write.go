@@ -211,6 +211,10 @@ func (q *Queue) advance(n int) {
 	if q.full && q.fits(0) {
 		q.full, tell = false, q.onRoom
 	}
+	if q.behind && q.half(0) {
+		q.behind, tell = false, q.onRoom
+	}
+	q.account()
 	q.mu.Unlock()
 	q.answer()
 	if tell != nil {
@@ -218,8 +222,19 @@ func (q *Queue) advance(n int) {
 	}
 }
 
+// account tells the memory what release has given back; q.mu is held.
+func (q *Queue) account() {
+	if q.freed != 0 {
+		q.memory.held.Add(-q.freed)
+		q.freed = 0
+	}
+}
+
 // release gives back the memory of an entry; q.mu is held.
 func (q *Queue) release(e *entry) {
+	if e.fanned {
+		q.freed += e.cost()
+	}
 	if e.shared != nil {
 		e.shared.Release()
 	}

@@ -36,18 +36,24 @@ func (l lossLine) log(c Config) {
 	}
 }
 
-// drop counts a message that a subscriber's queue had no room for.
-func (l *losses) drop(s *subscriber) {
-	l.dropped++
-	s.dropped++
-	s.untold++
+// Why subscribers miss messages, in log lines.
+const (
+	lossRoom   = "subscriber does not read as fast as messages come; they are dropped for it"
+	lossMemory = "what waits for all subscribers together is at its limit; messages are dropped for the one that is the furthest behind"
+)
+
+// drop counts messages that a subscriber misses.
+func (l *losses) drop(s *subscriber, n int, why string) {
+	l.dropped += uint64(n)
+	s.dropped += uint64(n)
+	s.untold += uint64(n)
 	now := time.Now()
 	if now.Sub(l.told) < lossPause {
 		return
 	}
 	l.told = now
 	l.line = lossLine{
-		text: "subscriber does not read as fast as messages come; they are dropped for it",
+		text: why,
 		args: []any{"peer", s.peer.Remote, "dropped", s.untold, "total", s.dropped},
 	}
 	s.untold = 0

@@ -247,3 +247,53 @@ func (l *logged) text() string {
 	defer l.mu.Unlock()
 	return strings.Join(l.lines, "")
 }
+
+// hostWindow is what a host has without a receipt at a time: 1024 messages, 8 MiB.
+type hostWindow struct {
+	mu        sync.Mutex
+	freed     sync.Cond
+	messages  int
+	bytes     int64
+	confirmed int
+	unrouted  int
+}
+
+func newWindow() *hostWindow {
+	w := &hostWindow{}
+	w.freed.L = &w.mu
+	return w
+}
+
+// publish waits for room and publishes a message.
+func (w *hostWindow) publish(p *Pub, m *core.Message) {
+	size := int64(m.Size())
+	w.mu.Lock()
+	for w.messages > 0 && (w.messages >= window || w.bytes+size > 8<<20) {
+		w.freed.Wait()
+	}
+	w.messages++
+	w.bytes += size
+	w.mu.Unlock()
+	p.Publish(m, outq.Ticket{Done: func(_ int, r pluginapi.Receipt) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.messages--
+		w.bytes -= size
+		if r.Status == pluginapi.ReceiptConfirmed {
+			w.confirmed++
+		}
+		if r.Unrouted {
+			w.unrouted++
+		}
+		w.freed.Broadcast()
+	}})
+}
+
+// wait waits until nothing is without a receipt.
+func (w *hostWindow) wait() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.messages > 0 {
+		w.freed.Wait()
+	}
+}

@@ -15,8 +15,10 @@ import (
 )
 
 // Pub gives each message to every peer that has subscribed to a prefix of its
-// name (RFC 29, PUB). It never waits for one of them: where a peer's queue has no
-// room the message is dropped for that peer alone, and counted.
+// name (RFC 29, PUB). It is never faster than the fastest of them: while the
+// queues of all are more than half full, and one of them reads, messages wait, in
+// order. Nobody waits for those that are slower or read nothing: where a peer's
+// queue has no room the message is dropped for that peer alone, and counted.
 //
 // An endpoint that dials knows its peers late: its messages wait until one of
 // them has subscribed, for Config.Wait at most. All methods may be called from
@@ -33,6 +35,13 @@ type Pub struct {
 	closing     bool
 	closed      bool
 	losses      losses
+	order       int // of the last message, as the queues know it
+
+	pumping bool
+	wake    chan struct{}  // capacity 1: the pump may go on
+	running sync.WaitGroup // of the pump
+	clock   clock
+	full    []*subscriber // of mayGo
 }
 
 // subscriber is a peer and what it wants.
@@ -42,21 +51,28 @@ type subscriber struct {
 	heard   bool // a subscription has come
 	dropped uint64
 	untold  uint64 // of dropped, those that no log line has told of
+	pace    pace
+	held    struct { // of its progress, as asked for while memory is short
+		progress int64
+		since    time.Time
+	}
 }
 
 // NewPub returns a Pub without peers.
 func NewPub(c Config) *Pub {
 	p := &Pub{
 		config: c.withDefaults(), heard: make(map[int]bool),
-		ready: make(chan struct{}), drained: make(chan struct{}, 1),
+		ready: make(chan struct{}), drained: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		clock: clock{still: stillAfter, age: mostAge},
 	}
-	p.backlog.wait, p.backlog.due = p.config.Wait, p.expire
+	p.backlog.wait = p.config.Wait
 	return p
 }
 
 // Serve attaches a peer, obeys its subscriptions until it ends, and detaches it.
 func (p *Pub) Serve(peer *peering.Peer) error {
 	s := &subscriber{peer: peer}
+	peer.Out.OnRoom(func() { wake(p.wake) })
 	p.mu.Lock()
 	p.subscribers = append(p.subscribers, s)
 	p.mu.Unlock()
@@ -91,9 +107,8 @@ func (p *Pub) filled(s *subscriber) {
 			close(p.ready)
 		}
 	}
-	p.backlog.disarm()
 	p.mu.Unlock()
-	p.flush()
+	wake(p.wake)
 }
 
 // detach ends the queue of a peer that is gone.
@@ -109,6 +124,7 @@ func (p *Pub) detach(s *subscriber, cause error) {
 		p.backlog.since = time.Now()
 	}
 	p.mu.Unlock()
+	wake(p.wake)
 	s.peer.Out.Abort(cause) // its messages have their receipts
 	p.mu.Lock()
 	line := p.losses.leave(s, s.peer.Out.Lost(), cause)
@@ -132,16 +148,16 @@ func (p *Pub) audience() bool {
 
 // Publish gives a message to all that have subscribed to its name and answers
 // the ticket: confirmed when it is in their queues or dropped for those that have
-// no room, with Unrouted where nobody has subscribed to it. It never waits. Only
-// while nobody is there must the bytes of the message stay as they are until the
-// answer, which may come later then.
+// no room, with Unrouted where nobody has subscribed to it. It never waits; the
+// answer comes later where the message does. The bytes of the message must stay
+// as they are until then.
 func (p *Pub) Publish(m *core.Message, t outq.Ticket) {
 	p.mu.Lock()
 	var f *core.Fault
 	switch {
 	case p.closing:
 		f = closed(m.Name)
-	case p.backlog.len() == 0 && p.audience():
+	case p.backlog.len() == 0 && p.audience() && p.mayGo(m):
 		routed := p.fan(m)
 		line := p.losses.take()
 		p.mu.Unlock()
@@ -151,7 +167,7 @@ func (p *Pub) Publish(m *core.Message, t outq.Ticket) {
 	case !p.backlog.push(m, t):
 		f = tooMany(m.Name, p.backlog.len(), p.backlog.bytes)
 	default:
-		p.backlog.arm()
+		p.pump()
 	}
 	p.mu.Unlock()
 	if f != nil {
@@ -164,43 +180,31 @@ func (p *Pub) Publish(m *core.Message, t outq.Ticket) {
 func (p *Pub) fan(m *core.Message) bool {
 	var shared *outq.Shared
 	routed := false
+	size := message.Size(m, m.Name)
+	tight := !p.fit(size)
+	p.order++
 	for _, s := range p.subscribers {
 		if !s.filter.matches(m.Name) {
 			continue
 		}
 		routed = true
-		if shared == nil && s.peer.Out.Room() {
-			shared = p.config.Memory.Share(message.Size(m, m.Name), func(dst []byte) []byte { return message.Append(dst, m, m.Name) })
+		if tight && s.waits() {
+			p.losses.drop(s, 1, lossMemory)
+			continue
 		}
-		if shared == nil || !s.peer.Out.PushShared(shared, outq.Ticket{}) {
-			p.losses.drop(s)
+		if shared == nil && (s.easy(size) || s.peer.Out.Room()) {
+			shared = p.config.Memory.Share(size, func(dst []byte) []byte { return message.Append(dst, m, m.Name) })
 		}
+		if shared == nil || !s.peer.Out.PushShared(shared, outq.Ticket{I: p.order}) {
+			p.losses.drop(s, 1, lossRoom)
+			continue
+		}
+		s.pace.took(size)
 	}
 	if shared != nil {
 		shared.Release()
 	}
 	return routed
-}
-
-// flush sends what has waited for somebody to subscribe.
-func (p *Pub) flush() {
-	for {
-		p.mu.Lock()
-		if p.backlog.len() == 0 || !p.audience() {
-			if p.closing && p.backlog.len() == 0 {
-				wake(p.drained)
-			}
-			p.mu.Unlock()
-			return
-		}
-		x := p.backlog.peek()
-		t, routed := x.ticket, p.fan(&x.message)
-		line := p.losses.take()
-		p.backlog.pop()
-		p.mu.Unlock()
-		tell(t, queued(routed))
-		line.log(p.config)
-	}
 }
 
 // queued is the receipt of a message that is in the queues of those that want

@@ -31,47 +31,28 @@ func (p *Pub) Ready(ctx context.Context) error {
 	}
 }
 
-// expire answers what has waited for a subscription for long enough: refused
-// where no peer is there, and unrouted where those that are want nothing.
-func (p *Pub) expire() {
-	p.mu.Lock()
-	p.backlog.timer = nil
-	var late []pending
-	if !p.closed && !p.audience() {
-		late = p.backlog.takeDue(time.Now())
-		p.backlog.arm()
-	}
-	there := len(p.subscribers) > 0
-	p.mu.Unlock()
-	for i := range late {
-		if there {
-			tell(late[i].ticket, queued(false))
-		} else {
-			refuse(late[i].ticket, noPeer("subscriber", p.config.Address(), late[i].name(), p.config.Wait))
-		}
-	}
-}
-
-// Close takes nothing more and waits for somebody to subscribe where messages
-// wait for that, for Config.Linger and within ctx at most; the rest is refused.
-// What is in the peers' queues is written by outq's Finish.
+// Close takes nothing more and waits until all that waits is in the peers'
+// queues or dropped, for Config.Linger and within ctx at most; the rest is
+// refused. What is in the queues is written by outq's Finish.
 func (p *Pub) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Linger)
 	defer cancel()
 	p.mu.Lock()
 	p.closing = true
+	waits := p.pumping
 	p.mu.Unlock()
-	p.flush()
-	select {
-	case <-p.drained:
-	case <-ctx.Done():
+	if waits {
+		select {
+		case <-p.drained:
+		case <-ctx.Done():
+		}
 	}
 	p.mu.Lock()
 	p.closed = true
-	p.backlog.disarm()
 	left := p.backlog.takeAll()
 	p.mu.Unlock()
-	p.backlog.running.Wait()
+	wake(p.wake)
+	p.running.Wait()
 	refuseClosed(left)
 }
 

@@ -26,6 +26,10 @@ import (
 // (reference 3.1).
 const DefaultWait = 5 * time.Second
 
+// DefaultMost is how many bytes wait for all peers of a Pub together where
+// nothing else is said: the queues of four that have stopped at different times.
+const DefaultMost = 4 * outq.DefaultBytes
+
 // Config is what all kinds are made of.
 type Config struct {
 	Address func() string // of the endpoint, as faults and log lines name it; nil = it has none
@@ -33,6 +37,7 @@ type Config struct {
 	Linger  time.Duration // how long Close waits, within its context
 	Dials   int           // how many addresses are dialed, 0 = the endpoint binds
 	Memory  *outq.Memory  // of the endpoint's queues; nil = one of its own
+	Most    int64         // bytes that wait for all peers of a Pub together; 0 = DefaultMost
 	Log     *slog.Logger  // nil = none
 }
 
@@ -45,6 +50,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Address == nil {
 		c.Address = func() string { return "" }
+	}
+	if c.Most <= 0 {
+		c.Most = DefaultMost
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
