@@ -225,7 +225,19 @@ func (s *socket) end(ctx context.Context) error {
 		s.tellLeft()
 	}
 	s.tellMissed()
+	s.tellClosed()
 	return err
+}
+
+// tellClosed tells what was closed of strangers and peers, in all: the lines about
+// each of them are bounded.
+func (s *socket) tellClosed() {
+	c := s.peers.Counters()
+	if s.endpoint.bind == nil || c.Failed+c.TooMany+c.Dropped == 0 {
+		return
+	}
+	s.endpoint.log.Info("connections were closed, in all", "address", s.place(),
+		"no_peer", c.Failed, "too_many", c.TooMany, "peers", c.Dropped)
 }
 
 // tellMissed tells what peers were not sent, in all: the lines about each of them

@@ -206,9 +206,7 @@ func TestRulesBroken(t *testing.T) {
 		"a length of 2^64-1":     {true, "\x02\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615"},
 		"a length over its part": {true, "\x01\x01a\x02\x00\x00\x00\x00\x80\x00\x00\x00", "2147483648"},
 		"reserved flags":         {true, "\x80\x01a", "reserved"},
-		"a command of a gigabyte": {
-			true, "\x06\x00\x00\x00\x00\x40\x00\x00\x00", "a command of 1073741824 bytes",
-		},
+		"a command of 1 GiB":     {true, "\x06\x00\x00\x00\x00\x40\x00\x00\x00", "a command of 1073741824 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBystander(t, binds(settings.PatternQueue, anyPort))
@@ -222,6 +220,10 @@ func TestRulesBroken(t *testing.T) {
 				return len(b.reader.log.Lines("WARN", "peer=tcp://"+p.nc.LocalAddr().String(), c.want)) == 1
 			})
 			b.goesOn(t)
+			b.reader.end()
+			if len(b.reader.log.Lines("INFO", "in all", map[bool]string{false: "no_peer=1", true: "peers=1"}[c.handshake])) != 1 {
+				t.Errorf("it is not counted: %s", b.reader.log)
+			}
 		})
 	}
 }
