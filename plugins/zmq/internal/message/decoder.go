@@ -114,13 +114,10 @@ func (d *Decoder) lines(first *core.Header, block []byte, m *core.Message) *core
 		m.Headers = d.only(first)
 		return undecodable(m, "the header frame is not UTF-8")
 	}
-	count := bytes.Count(block, []byte{'\n'}) + 1
-	if count > inOrder {
-		count = min(count, bytes.Count(block, []byte{':'}))
-	}
-	if count > MaxHeaders {
+	count, reason := countHeaders(block)
+	if reason != "" {
 		m.Headers = d.only(first)
-		f := undecodable(m, fmt.Sprintf("%d headers, the limit is %d", count, MaxHeaders))
+		f := undecodable(m, reason)
 		f.Code = core.FaultTooLarge
 		return f
 	}
@@ -149,6 +146,28 @@ func (d *Decoder) lines(first *core.Header, block []byte, m *core.Message) *core
 	}
 	m.Headers = d.take(headers)
 	return nil
+}
+
+// maxLines bounds the lines of a header frame, those that are blank included: in
+// 64 MiB there could be so many that to skip them alone takes seconds.
+const maxLines = 2 * MaxHeaders
+
+// countHeaders returns how many headers a frame has at most, or why it has too
+// many.
+func countHeaders(block []byte) (count int, reason string) {
+	count = bytes.Count(block, []byte{'\n'}) + 1
+	if count <= inOrder {
+		return count, ""
+	}
+	lines := count
+	count = min(lines, bytes.Count(block, []byte{':'}))
+	switch {
+	case count > MaxHeaders:
+		return 0, fmt.Sprintf("%d headers, the limit is %d", count, MaxHeaders)
+	case lines > maxLines:
+		return 0, fmt.Sprintf("a header frame of %d lines, the limit is %d", lines, maxLines)
+	}
+	return count, ""
 }
 
 // only is a list of first alone, or an empty one.

@@ -119,6 +119,7 @@ func TestDecodeUndecodable(t *testing.T) {
 		"name not UTF-8":         {frames("jo\xffbs", "a: b", "p"), core.Message{Name: "jo\ufffdbs", Payload: []byte("p")}, "name frame is not UTF-8", core.FaultInvalid},
 		"name alone, not UTF-8":  {frames("\xff"), core.Message{Name: "\ufffd"}, "name frame is not UTF-8", core.FaultInvalid},
 		"too many headers":       {frames("jobs", strings.Repeat("a:\n", message.MaxHeaders+1), "p"), core.Message{Name: "jobs", Payload: []byte("p")}, "65537 headers, the limit is 65536", core.FaultTooLarge},
+		"blank lines alone":      {frames("jobs", strings.Repeat(" \n", 2*message.MaxHeaders+1)+"a: b", "p"), core.Message{Name: "jobs", Payload: []byte("p")}, "131074 lines, the limit is 131072", core.FaultTooLarge},
 		"name too long":          {frames(strings.Repeat("\u00e9", message.MaxName/2)+"x", "", "p"), core.Message{Name: strings.Repeat("\u00e9", 128), Payload: []byte("p")}, "name frame has 65537 bytes, the limit is 65536", core.FaultTooLarge},
 		"no frame at all":        {nil, core.Message{}, "no frame", core.FaultInvalid},
 	} {
