@@ -175,8 +175,8 @@ func (k *checker) copies(s *Capabilities) {
 				"leave RetryTo out; MaxAttempts and DeadLetterTo work on the source's own count")
 		}
 	case !possible && (s.Requeue != RequeueDelayed || k.p.capped()):
-		k.refuse("RetryTo", "there is no destination for copies: the source does not count deliveries and has no address of its own",
-			"name one with RetryTo or RetryToFunc")
+		k.refuse("RetryTo", "there is no destination for copies: what is to be handled again is published as a copy, and nothing can be published to this source itself",
+			"name one that is read, with RetryTo or RetryToFunc")
 	case k.retry.State == RouteOpen && k.retry.Caps.Headers == HeadersNone && !k.retry.To.IsZero():
 		k.refuse("RetryTo", fmt.Sprintf("%s carries no headers, and a copy's count travels in one", k.retry.To),
 			"name a destination that carries headers")

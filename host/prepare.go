@@ -297,7 +297,7 @@ func (u user) finding(a *attached, to core.Destination, f *transportpb.Finding) 
 	at := u.at(a)
 	at.Warning, at.Fix = f.GetWarning(), shorten(f.GetFix())
 	at.Message = to.String() + ": " + shorten(f.GetMessage())
-	if f.GetOption() != "" && f.GetOption() != u.option {
+	if o := f.GetOption(); o != "" && o != "name" && o != u.option { // the name stands at the front
 		at.Message += " (" + shorten(f.GetOption()) + ")"
 	}
 	return at

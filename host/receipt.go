@@ -36,11 +36,11 @@ func (e *PublishError) Error() string {
 	if e.MaybeSent {
 		maybe = " (it may have been sent)"
 	}
-	reason := e.Err
+	reason := e.Err.Error()
 	if engine, ok := e.Err.(*settlement.PublishError); ok { //nolint:errorlint // its own text would name the destination again
-		reason = engine.Reason()
+		reason = engine.Text()
 	}
-	return fmt.Sprintf("publish to %v%s: %v", e.To, maybe, reason)
+	return fmt.Sprintf("publish to %v%s: %s", e.To, maybe, reason)
 }
 
 // Unwrap returns the reason.

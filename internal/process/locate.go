@@ -38,8 +38,9 @@ type Place struct {
 
 // LocateError says that no plugin of that name was found.
 type LocateError struct {
-	Name   string
-	Places []Place // in the order looked at
+	Name      string
+	Places    []Place  // in the order looked at
+	Installed []string // the transports that are there instead
 }
 
 // Error names every place looked at, and the fix.
@@ -98,17 +99,21 @@ func folders(n int) string {
 func (e *LocateError) Fix() string {
 	file := handshake.FilePrefix + e.Name
 	get := fmt.Sprintf("go install <its module>/%s@latest", file)
-	if e.Name == ownTransport {
+	if slices.Contains(strings.Fields(ownTransports), e.Name) {
 		get = fmt.Sprintf("go install %s/plugins/%s/%s@latest", ownModule, e.Name, file)
 	}
-	return fmt.Sprintf("put the file %s into one of these folders, or name its folder in %s or its path in the endpoint; to get it: %s",
+	fix := fmt.Sprintf("put the file %s into one of these folders, or name its folder in %s or its path in the endpoint; to get it: %s",
 		file, handshake.EnvPluginDir, get)
+	if len(e.Installed) > 0 {
+		fix = fmt.Sprintf("use one that is installed (%s), or %s", strings.Join(e.Installed, ", "), fix)
+	}
+	return fix
 }
 
-// The transport whose plugin is part of the module itself.
+// The transports whose plugins are part of the module itself.
 const (
-	ownModule    = "github.com/longshore-go/longshore"
-	ownTransport = "pipe"
+	ownModule     = "github.com/longshore-go/longshore"
+	ownTransports = "file pipe zmq"
 )
 
 // Folder is one place of the search for plugins.
@@ -148,7 +153,21 @@ func Locate(name, path string) (string, error) {
 		}
 		failed.Places = append(failed.Places, Place{Origin: f.Origin, Path: candidate, Reason: bad.reason})
 	}
+	failed.Installed = names()
 	return "", &StartError{Name: name, Stage: StageLocate, Reason: "not found: " + failed.looked(), Fix: failed.Fix(), Err: failed}
+}
+
+// names returns the transports that a search finds, so many as can be read.
+func names() []string {
+	const most = 10
+	var all []string
+	for _, i := range List() {
+		if !i.Hidden && len(all) < most {
+			all = append(all, i.Name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // explicit checks a path that the user gave.

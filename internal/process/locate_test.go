@@ -317,10 +317,15 @@ func TestLocateErrorNamesWhatMatters(t *testing.T) {
 func TestLocateErrorSaysHowToGetIt(t *testing.T) {
 	for name, want := range map[string]string{
 		"pipe":  "to get it: go install github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe@latest",
+		"zmq":   "to get it: go install github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq@latest",
 		"kafka": "to get it: go install <its module>/longshore-transport-kafka@latest",
 	} {
 		if got := (&LocateError{Name: name}).Fix(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s: got %q", name, got)
 		}
+	}
+	got := (&LocateError{Name: "zeromq", Installed: []string{"pipe", "zmq"}}).Fix()
+	if !strings.HasPrefix(got, "use one that is installed (pipe, zmq), or put the file longshore-transport-zeromq ") {
+		t.Errorf("got %q", got)
 	}
 }

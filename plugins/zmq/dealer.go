@@ -91,14 +91,18 @@ func (d *dealer) take(p *peering.Peer, decoder *message.Decoder, frames [][]byte
 		frames = frames[1:] // what it put before its reply, as it came before the request
 	}
 	var m core.Message
-	if f := decoder.Decode(frames, &m); f != nil {
+	f := decoder.Decode(frames, &m)
+	id, _ := m.Headers.Get(headerCorrelation)
+	if f == nil && len(id) == 0 {
+		f = &core.Fault{Message: "it has no " + headerCorrelation + ": the one that answers gives back that of the request, among the headers"}
+	}
+	if f != nil {
 		d.skipped.Add(1)
 		if n, due := d.unreadable.Due(); due {
 			d.log.Warn("a reply cannot be read, and is left out", "peer", p.Remote, "reason", f.Error(), "times", n)
 		}
 		return
 	}
-	id, _ := m.Headers.Get(headerCorrelation)
 	if !d.hand(p, string(id), &m) {
 		d.log.Debug("reply skipped: nobody waits for it", "peer", p.Remote, "correlation_id", string(id), "skipped", d.skipped.Add(1))
 	}

@@ -246,6 +246,25 @@ while True:
 	}
 }
 
+// A REP socket that answers with a payload alone answers nobody, and the log says why.
+func TestRequestToREPWithoutCorrelationID(t *testing.T) {
+	b := connect(t, binds(settings.PatternRPC, anyPort), pluginapi.Usage{})
+	zmqtest.Python(t, `
+s = ctx.socket(zmq.REP)
+s.connect(arg[0])
+while True:
+    s.recv_multipart()
+    s.send(b"4")
+`, b.address())
+	ctx, cancel := context.WithTimeout(b.ctx, time.Second)
+	defer cancel()
+	_, err := b.ask(ctx, "x", "2+2")
+	fails(t, err, core.FaultTimeout, "request to x")
+	if n := len(b.log.Lines("level=WARN", "a reply cannot be read, and is left out", "no correlation-id")); n != 1 {
+		t.Errorf("%d lines\n%s", n, b.log)
+	}
+}
+
 // A responder that is lost ends the requests that it has at once.
 func TestRequestLost(t *testing.T) {
 	responder, asker := pair(t, settings.PatternRPC, "calc", true, anyPort)

@@ -45,7 +45,7 @@ func (e *endpoint) way(reader, name string) (way, *refusal) {
 		return wayPeers, nil
 	case e.bind == nil:
 		return 0, &refusal{
-			fmt.Sprintf("subscription %s %s to read, and %s would need a %s socket", shown(reader), e.does(), shown(name), e.sender()),
+			fmt.Sprintf("subscription %s %s to read, and to send %s it would need a %s socket", shown(reader), e.does(), shown(name), e.sender()),
 			"publish it through another endpoint",
 		}
 	case p == settings.PatternQueue && name != reader:
@@ -77,7 +77,7 @@ func (e *endpoint) badReply(reader, name string) *refusal {
 	digits, ok := strings.CutPrefix(name, intake.ReplyScheme)
 	if !ok {
 		return &refusal{
-			fmt.Sprintf("subscription %s %s to answer requests, and %s is no reply destination, which are %s",
+			fmt.Sprintf("subscription %s %s to answer requests, and %s is no reply destination: those are %s",
 				shown(reader), e.does(), shown(name), replyForm), fix,
 		}
 	}

@@ -5,6 +5,8 @@ package settlement
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -204,7 +206,7 @@ func (e *PublishError) Error() string {
 	if e.MaybeSent {
 		what = "perhaps sent"
 	}
-	return fmt.Sprintf("publish to %s: %s: %v", e.To, what, e.Reason())
+	return fmt.Sprintf("publish to %s: %s: %s", e.To, what, e.Text())
 }
 
 // errNoReason stands for a reason that the plugin did not give.
@@ -220,6 +222,18 @@ func (e *PublishError) Reason() error {
 	default:
 		return errNoReason
 	}
+}
+
+// Text is the reason without what a plugin says of the destination itself: that it
+// could not publish to that name, which stands before the text already.
+func (e *PublishError) Text() string {
+	text := e.Reason().Error()
+	for _, name := range []string{strconv.Quote(e.To.Name), e.To.Name} {
+		if rest, ok := strings.CutPrefix(text, "publish to "+name+": "); ok {
+			return rest
+		}
+	}
+	return text
 }
 
 // Unwrap returns the reason, and the fault.

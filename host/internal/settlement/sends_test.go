@@ -163,3 +163,18 @@ func TestSendWithoutAReceipt(t *testing.T) {
 		}
 	})
 }
+
+// The destination is named once, whatever the plugin says of it.
+func TestPublishErrorNamesItsDestinationOnce(t *testing.T) {
+	for said, want := range map[string]string{
+		`publish to "next": no connected peer`: "publish to next@in: not sent: no connected peer",
+		"publish to next: ZeroMQ cannot":       "publish to next@in: not sent: ZeroMQ cannot",
+		`publish to "other": no such queue`:    `publish to next@in: not sent: publish to "other": no such queue`,
+		"no rights":                            "publish to next@in: not sent: no rights",
+	} {
+		err := &PublishError{To: core.Destination{Endpoint: "in", Name: "next"}, Fault: &core.Fault{Message: said}}
+		if err.Error() != want {
+			t.Errorf("got %q, want %q", err.Error(), want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,6 +139,9 @@ func (d *decoder) structure(n *yaml.Node, path string, v reflect.Value) {
 			}
 		}
 		fix := "remove it; the fields here are " + strings.Join(names(fields), ", ")
+		if slices.Contains(names(fields), "settings") {
+			fix = "remove it, or put it under settings if it is the transport's; the fields here are " + strings.Join(names(fields), ", ")
+		}
 		if s := spelling.Nearest(key.Value, names(fields)); s != "" {
 			fix = "did you mean " + s + "?"
 		}

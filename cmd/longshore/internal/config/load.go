@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -66,7 +67,7 @@ func decode(name string, text []byte, lookup func(string) (string, bool), v refl
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, syntaxError(name, err)
+		return nil, syntaxError(name, text, err)
 	}
 	if doc.Kind == 0 {
 		return nil, &Error{File: name, Problems: []Problem{{
@@ -78,7 +79,7 @@ func decode(name string, text []byte, lookup func(string) (string, bool), v refl
 	if err := dec.Decode(&more); err == nil {
 		d.fail(&more, "", split, "a second document begins")
 	} else if !errors.Is(err, io.EOF) {
-		return nil, syntaxError(name, err)
+		return nil, syntaxError(name, text, err)
 	}
 	return d, nil
 }
@@ -89,14 +90,35 @@ func (d *decoder) error(name string) *Error {
 	return &Error{File: name, Problems: d.problems}
 }
 
+// usual returns the advice on what is wrong most often at a line or just before it,
+// and the line where that is.
+func usual(text []byte, line int, fix string) (int, string) {
+	lines, star := bytes.Split(text, []byte("\n")), regexp.MustCompile(starText)
+	for i := max(line-2, 0); i < min(line+1, len(lines)); i++ {
+		indent := lines[i][:len(lines[i])-len(bytes.TrimLeft(lines[i], " \t"))]
+		switch {
+		case bytes.ContainsRune(indent, '\t'):
+			return i + 1, "indent with spaces: YAML takes no tabs there"
+		case star.Match(lines[i]):
+			return i + 1, `put a text that begins with * or & in quotes, as in "*:5555"`
+		}
+	}
+	return line, fix
+}
+
+// starText matches a value that begins as an alias or anchor does and goes on as
+// neither can.
+const starText = `[:\[,-]\s*[*&]([^\w-]|$)`
+
 // syntaxError wraps what the YAML parser says. It gives the line only within
 // its text; a text of another form costs nothing but the line.
-func syntaxError(name string, err error) *Error {
+func syntaxError(name string, text []byte, err error) *Error {
 	line, message, fix := 1, strings.TrimPrefix(err.Error(), "yaml: "), "correct the YAML"
 	if n, _ := fmt.Sscanf(message, "line %d:", &line); n == 1 {
 		_, message, _ = strings.Cut(message, ": ")
 		fix += " here or on the lines before"
 	}
+	line, fix = usual(text, line, fix)
 	return &Error{File: name, Problems: []Problem{{
 		Position: Position{line, 1}, Message: message, Fix: fix,
 	}}}

@@ -24,6 +24,7 @@ func environment(name string) (string, bool) {
 		"LONGSHORE_TEST_EMPTY_NAME": "",
 		"REDIS_ADDRESS":             "127.0.0.1:6379", // of examples
 		"LOG":                       "/tmp/harbour.ss",
+		"WORK":                      "/tmp/weighing",
 	}[name]
 	return v, ok
 }

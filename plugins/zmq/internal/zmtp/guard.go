@@ -177,7 +177,7 @@ func (g *guard) command() error {
 		return g.refuse(StageReady, "%w", err)
 	}
 	if !known(g.ready.socket) || !g.ready.socket.IsCompatible(g.own) {
-		return g.refuse(StageType, "the peer is a %q socket, which does not go with our %s", g.ready.socket, g.own)
+		return g.refuse(StageType, "the peer is a %q socket, which does not go with our %s; it has to be %s", g.ready.socket, g.own, partners(g.own))
 	}
 	g.checked = g.ready.frame()
 	return nil

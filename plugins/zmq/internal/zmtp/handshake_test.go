@@ -79,7 +79,7 @@ func TestHandshakeRefuses(t *testing.T) {
 		"identity of 256 bytes":    {hello("Socket-Type", "PUSH", "Identity", long[:256]), zmtp.StageReady, "256 bytes"},
 		"unknown type":             {hello("Socket-Type", "TELEX"), zmtp.StageType, `"TELEX"`},
 		"empty type":               {hello("Socket-Type", ""), zmtp.StageType, `""`},
-		"type that does not match": {hello("Socket-Type", "PUB"), zmtp.StageType, `"PUB" socket, which does not go with our PULL`},
+		"type that does not match": {hello("Socket-Type", "PUB"), zmtp.StageType, `"PUB" socket, which does not go with our PULL; it has to be PUSH`},
 		"nothing":                  {nil, zmtp.StageGreeting, "hung up"},
 		"signature alone":          {greeting(3, 1, "")[:10], zmtp.StageMechanism, "hung up"},
 		"greeting alone":           {greeting(3, 0, "NULL"), zmtp.StageReady, "hung up"},

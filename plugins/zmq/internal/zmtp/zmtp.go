@@ -105,6 +105,26 @@ func (m mechanism) Handshake(c *zmq4.Conn, server bool) error {
 	return m.Security.Handshake(c, server)
 }
 
+// partners names the types that go with ours.
+func partners(own zmq4.SocketType) string {
+	switch own {
+	case zmq4.Pull:
+		return "PUSH"
+	case zmq4.Push:
+		return "PULL"
+	case zmq4.Sub:
+		return "PUB or XPUB"
+	case zmq4.Pub:
+		return "SUB or XSUB"
+	case zmq4.Router:
+		return "DEALER or REQ"
+	case zmq4.Dealer:
+		return "ROUTER or REP"
+	default:
+		return "of a type that ZeroMQ pairs with it"
+	}
+}
+
 // known reports whether the library knows a socket type: it panics at others.
 func known(t zmq4.SocketType) bool {
 	switch t {
