@@ -99,6 +99,54 @@ func TestL01SocketFilesAreGone(t *testing.T) {
 	}
 }
 
+// E-03: two services hand a failing message to and fro. One of them is killed when
+// its copy has left, and the count goes on where it was, in the other one and in
+// the one that is started again.
+func TestE03CountOverZeroMQ(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	b := newService(t)
+	again, back := b.zmq("again", bound(settings.PatternQueue, anyPort)), b.zmq("back", dialing(settings.PatternQueue, address))
+	go2 := make(chan struct{}) // attempt 2 may end
+	runs := b.notes(again.Subscription("again"), func(*host.Message[[]byte]) error {
+		<-go2
+		return host.Retry(nil)
+	}, host.MaxAttempts(4), host.RetryTo(back.To("jobs")))
+	b.serves()
+	c := childConfig{
+		Endpoints: []childEndpoint{
+			{Name: "in", Plugin: "zmq", Path: zmqPlugin(t), Settings: bound(settings.PatternQueue, address)},
+			{Name: "other", Plugin: "zmq", Path: zmqPlugin(t), Settings: dialing(settings.PatternQueue, b.at(again))},
+		},
+		Subscriptions: []childSubscription{{From: "in", Name: "jobs", Cap: 4, RetryTo: "again@other"}},
+	}
+	p := startChild(t, c, inFolder(socketFolder(t)))
+	p.next("ready")
+	push := libzmq.Start(t).Open("PUSH", libzmq.Options{Connect: []string{address}})
+	push.Send("jobs", "", "retry")
+	push.Sees("HANDSHAKE_SUCCEEDED")
+	if e := p.next("run"); e.Attempt != 1 {
+		t.Errorf("attempt %d", e.Attempt)
+	}
+	eventually(t, "attempt 2 runs", patience, func() bool { return runs.runs("retry") == 1 })
+	p.kill()
+	close(go2)
+	p = startChild(t, c, inFolder(socketFolder(t)))
+	if e := p.next("run"); e.Attempt != 3 {
+		t.Errorf("attempt %d after the kill", e.Attempt)
+	}
+	eventually(t, "attempt 4 was the last", patience, func() bool { return b.counters("again").Dropped == 1 })
+	if diff := cmp.Diff([]uint64{2, 4}, runs.attempts("retry")); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
+	}
+	if n := len(b.log.of("L-CAP-RJ", "again")); n != 1 {
+		t.Errorf("%d lines of L-CAP-RJ", n)
+	}
+	p.signal(syscall.SIGTERM)
+	p.status(patience)
+	b.stops()
+}
+
 // E-13: what each outcome comes to on ZeroMQ, which answers none of them.
 func TestE13SettlementAnswersOverZeroMQ(t *testing.T) {
 	t.Parallel()
