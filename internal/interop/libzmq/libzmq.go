@@ -65,11 +65,12 @@ type command struct {
 	Prefix string   `json:"prefix,omitempty"` // "" = everything
 }
 
-// python returns an interpreter that has pyzmq. Debian's own has it where the
-// package is installed, another one on PATH may not.
-func python(tb testing.TB) string {
+// Python returns an interpreter that has pyzmq. Debian's own has it where the
+// package is installed, another one on PATH may not. Where there is none it fails
+// the test and names what to install.
+func Python(tb testing.TB) string {
 	tb.Helper()
-	for _, path := range []string{"python3", "/usr/bin/python3"} {
+	for _, path := range []string{"/usr/bin/python3", "python3"} {
 		if exec.Command(path, "-c", "import zmq").Run() == nil {
 			return path
 		}
@@ -82,7 +83,7 @@ func python(tb testing.TB) string {
 func Start(tb testing.TB) *Peer {
 	tb.Helper()
 	p := &Peer{
-		tb: tb, cmd: exec.Command(python(tb), "-c", program),
+		tb: tb, cmd: exec.Command(Python(tb), "-c", program),
 		answers: make(chan line, 1), ended: make(chan struct{}), sockets: make(map[string]*Socket),
 	}
 	var err error

@@ -13,11 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// python is the interpreter that Debian's python3-zmq belongs to, which need not
-// be the first one in the path.
-const python = "/usr/bin/python3"
+	"github.com/longshore-go/longshore/internal/interop/libzmq"
+)
 
 // limit is how long a peer may be silent, or take to end.
 const limit = time.Minute
@@ -54,7 +52,7 @@ type Peer struct {
 func Python(t testing.TB, script string, args ...string) *Peer {
 	t.Helper()
 	p := &Peer{
-		t: t, cmd: exec.Command(python, append([]string{"-c", prelude + script}, args...)...),
+		t: t, cmd: exec.Command(libzmq.Python(t), append([]string{"-c", prelude + script}, args...)...),
 		lines: make(chan string, 4096), ended: make(chan struct{}),
 	}
 	p.cmd.Stderr = p
@@ -67,7 +65,7 @@ func Python(t testing.TB, script string, args ...string) *Peer {
 		t.Fatal(err)
 	}
 	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("start pyzmq: %v; it needs Debian's python3-zmq: run tools/needs.sh", err)
+		t.Fatalf("start pyzmq: %v", err)
 	}
 	go p.read(out)
 	t.Cleanup(p.end)
