@@ -203,12 +203,17 @@ func (r *Reader) fits(alone bool) bool {
 // as is known: at least one.
 func (r *Reader) missing() int { return max(r.part.known-r.Buffered(), 1) }
 
+// moveStep is the share by which a part grows at least when it is moved: small
+// frames behind a large one do not move that each time.
+const moveStep = 8
+
 // move goes on in a new slab, to which the part of a message at the end is
 // taken along. What is announced alone takes no memory: a slab beyond the
 // pooled sizes is at most slabStep times as large as what has arrived.
 func (r *Reader) move() error {
 	part := r.slab.data[r.start:r.end]
-	size := max(r.size, len(part)+min(r.missing(), (slabStep-1)*max(len(part), minSlab)))
+	more := min(r.missing(), (slabStep-1)*max(len(part), minSlab))
+	size := max(r.size, len(part)+max(more, len(part)/moveStep))
 	if size <= maxSlab {
 		r.claim.drop()
 	} else if r.claim != nil {

@@ -204,6 +204,33 @@ func TestReaderGrowsByArrival(t *testing.T) {
 	}
 }
 
+// What comes bit by bit behind a large frame of the same message does not move that
+// frame each time.
+func TestReaderMovesLittle(t *testing.T) {
+	const size = 4 * mib
+	begin := frames(strings.Repeat("f", size), "")
+	in := begin[:len(begin)-2]
+	for range 500 {
+		in = append(zmtp.AppendPing(in, 0, nil), 1, 1, 'm') // a command, and a frame
+	}
+	r := zmtp.NewReader(io.MultiReader(bytes.NewReader(in), bytes.NewReader([]byte{0, 0})), 2*size)
+	var f zmtp.Frames
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for f.Count == 0 {
+		if err := next(r, &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if f.Count != 502 || f.Bytes != size+500 {
+		t.Errorf("%d frames of %d bytes", f.Count, f.Bytes)
+	}
+	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(6*size); got > most {
+		t.Errorf("%d bytes were taken for %d that have arrived", got, len(in))
+	}
+}
+
 // Messages of every size arrive whole, whatever was lent in between.
 func TestReaderSizes(t *testing.T) {
 	for _, size := range []int{0, 255, 256, 4 << 10, 64<<10 - 3, 64 << 10, 256<<10 - 9, 256 << 10, 700 << 10, 3 * mib} {
