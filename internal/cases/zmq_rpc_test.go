@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +88,51 @@ func TestRepliesOverTheWrongEndpoint(t *testing.T) {
 		if right == (len(lines) > 0) || !right && !strings.Contains(fmt.Sprint(lines), "ask of endpoint rpc") {
 			t.Errorf("with the rule %v: %v", right, lines)
 		}
+	}
+}
+
+// A responder that stops answers the requests that it handles. The others are told
+// as lost, and those who asked for them get nothing.
+func TestRepliesAtTheStop(t *testing.T) {
+	t.Parallel()
+	const n, workers = 200, 4
+	s := newService(t)
+	rpc := s.zmq("rpc", bound(settings.PatternRPC, anyPort))
+	gate := make(chan struct{})
+	runs := newTally()
+	host.HandleReply(rpc.Subscription("ask"), func(_ context.Context, m *host.Message[[]byte]) ([]byte, error) {
+		runs.ran(string(m.Value), m.Attempt())
+		<-gate
+		return m.Value, nil
+	}, s.elsewhere(), host.Workers(workers))
+	s.serve()
+	dealer := libzmq.Start(t).Open("DEALER", libzmq.Options{Connect: []string{s.at(rpc)}})
+	for i := range n {
+		dealer.Send("ask", "", fmt.Sprintf("q%03d", i))
+	}
+	eventually(t, "the workers are busy", patience, func() bool { all, _ := runs.total(); return all == workers })
+	eventually(t, "the window is full", patience, func() bool { return s.counters("ask").Received == 64 })
+	s.stop()
+	eventually(t, "it stops", patience, func() bool { return len(s.log.having("INFO", "host stops")) > 0 })
+	close(gate)
+	err := s.ends()
+	var cut host.Abandoned
+	if e, ok := errors.AsType[*host.AbandonedError](err); ok {
+		cut = e.Subscriptions[0]
+	}
+	replies := len(dealer.Rest())
+	all, _ := runs.total()
+	lost := 0
+	for _, l := range s.log.having("WARN", "messages are lost") {
+		one, _ := strconv.Atoi(l.text("read"))
+		lost += one
+	}
+	t.Logf("%d replies, %d runs, %d told by the plugin; %+v", replies, all, lost, cut)
+	if replies != all || replies < workers {
+		t.Errorf("%d replies to %d runs", replies, all)
+	}
+	if replies+lost+cut.Unhandled != n {
+		t.Errorf("%d replies, %d and %d told as lost, of %d", replies, lost, cut.Unhandled, n)
 	}
 }
 
