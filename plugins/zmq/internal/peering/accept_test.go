@@ -124,6 +124,22 @@ func TestProbesOfPortsAreNotToldOf(t *testing.T) {
 	}
 }
 
+// A peer of libzmq that wants CURVE or PLAIN hangs up and tries again for ever, so
+// somebody has to be told, and of what.
+func TestPeersThatWantSecurityAreToldOf(t *testing.T) {
+	for name, set := range map[string]string{
+		"CURVE": "s.curve_publickey, s.curve_secretkey = zmq.curve_keypair(); s.curve_serverkey = zmq.curve_keypair()[0]",
+		"PLAIN": "s.plain_username = b'u'; s.plain_password = b'p'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, zmq4.Pull, bound(t, "tcp://127.0.0.1:0"))
+			began := time.Now()
+			zmqtest.Python(t, "s = ctx.socket(zmq.PUSH); "+set+"; s.linger = 0; s.connect(arg[0]); hear()", s.Addresses()[0])
+			warned(t, s, began, "no peer came of it", "the peer wants the mechanism", name)
+		})
+	}
+}
+
 // A peer of the wrong type is told of with both types.
 func TestPeersOfTheWrongTypeAreRefused(t *testing.T) {
 	s := serve(t, zmq4.Pull, bound(t, "ipc://"+t.TempDir()+"/s"))

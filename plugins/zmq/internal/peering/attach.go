@@ -22,7 +22,9 @@ var ErrLeft = errors.New("the peer has closed the connection")
 
 // handshake makes a peer of a connection, or closes it.
 func (p *Peering) handshake(ctx context.Context, nc net.Conn, remote string, dialed int) (*Peer, error) {
-	conn, err := zmtp.Open(ctx, nc, p.config.Handshake)
+	o := p.config.Handshake
+	o.Accepted = dialed < 0
+	conn, err := zmtp.Open(ctx, nc, o)
 	if err != nil {
 		p.counters.failed.Add(1)
 		return nil, err

@@ -22,7 +22,7 @@ type Config struct {
 	Connect []Address // each is dialed, and dialed again when it is lost
 	Resume  []byte    // what Resume of an earlier Peering has returned
 
-	Handshake        zmtp.Options  // of each connection
+	Handshake        zmtp.Options  // of each connection; Accepted is set there
 	HandshakeTimeout time.Duration // of a handshake, when dialing of the dial too; 0 = DefaultHandshakeTimeout
 	MaxPeers         int           // accepted connections at a time, those in their handshake included; 0 = DefaultMaxPeers
 	Limits           outq.Limits   // of each peer's queue

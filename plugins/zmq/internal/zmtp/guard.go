@@ -4,12 +4,15 @@ package zmtp
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
+	"time"
 
 	"github.com/go-zeromq/zmq4"
 )
@@ -37,6 +40,11 @@ type guard struct {
 	stage   Stage
 	refused error // what the peer did wrong
 
+	ctx       context.Context //nolint:containedctx // of Open, whose call this is
+	accepted  bool            // the peer dialed us
+	impatient bool            // nothing waits for the peer any more
+	sent      int             // bytes
+
 	out     []byte // written by the library and not yet sent
 	checked []byte // read from the peer and not yet taken by the library
 	ready   ready  // what the peer's READY says
@@ -50,11 +58,8 @@ func (g *guard) Write(p []byte) (int, error) {
 
 // Read sends what was written and gives what was checked.
 func (g *guard) Read(p []byte) (int, error) {
-	if len(g.out) > 0 {
-		if _, err := g.Conn.Write(g.out); err != nil {
-			return 0, err
-		}
-		g.out = nil
+	if err := g.flush(); err != nil {
+		return 0, err
 	}
 	if len(g.checked) == 0 {
 		if err := g.next(); err != nil {
@@ -64,6 +69,59 @@ func (g *guard) Read(p []byte) (int, error) {
 	n := copy(p, g.checked)
 	g.checked = g.checked[n:]
 	return n, nil
+}
+
+// patience is how long what we say waits for what the peer says. None that we
+// know of waits for us, but RFC 23 does not say who is first.
+const patience = 200 * time.Millisecond
+
+// flush sends what the library has written, as far as it is due. Who accepts a
+// connection says at first only that it speaks ZMTP 3 (RFC 23, "The Greeting"):
+// libzmq answers with its whole greeting then, and to that with its READY. Where
+// it finds another mechanism or type in ours before, it says nothing and hangs up,
+// and all that could be told is that somebody did.
+func (g *guard) flush() error {
+	most := len(g.out)
+	switch {
+	case !g.accepted || g.impatient:
+	case g.stage == StageGreeting:
+		most = min(most, mechanismAt-1-g.sent)
+	case g.stage == StageReady:
+		most = min(most, greetingLen-g.sent)
+	}
+	if most == 0 {
+		return nil
+	}
+	n, err := g.Conn.Write(g.out[:most])
+	g.out, g.sent = g.out[n:], g.sent+n
+	return err
+}
+
+// finish sends all that is left.
+func (g *guard) finish() error {
+	g.impatient = true
+	return g.flush()
+}
+
+// patient reads what the peer says. One that waits for us gets what it waits for.
+type patient struct{ *guard }
+
+// Read implements io.Reader.
+func (g patient) Read(b []byte) (int, error) {
+	if len(g.out) == 0 {
+		return g.Conn.Read(b)
+	}
+	_ = g.SetReadDeadline(time.Now().Add(patience))
+	n, err := g.Conn.Read(b)
+	deadline, _ := g.ctx.Deadline() // without one it is zero, which is none
+	_ = g.SetReadDeadline(deadline)
+	if g.ctx.Err() != nil {
+		return n, context.Cause(g.ctx)
+	}
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		return 0, g.finish()
+	}
+	return n, err
 }
 
 // next reads the greeting, then READY.
@@ -90,7 +148,7 @@ func (g *guard) greeting() error {
 	b := make([]byte, greetingLen)
 	got := 0
 	for got < greetingLen {
-		n, err := g.Conn.Read(b[got:])
+		n, err := patient{g}.Read(b[got:])
 		got += n
 		if fault := g.looksWrong(b[:got]); fault != nil {
 			return fault
@@ -177,6 +235,7 @@ func (g *guard) command() error {
 		return g.refuse(StageReady, "%w", err)
 	}
 	if !known(g.ready.socket) || !g.ready.socket.IsCompatible(g.own) {
+		_ = g.finish() // so that the peer can name both types as well
 		return g.refuse(StageType, "the peer is a %q socket, which does not go with our %s; it has to be %s", g.ready.socket, g.own, partners(g.own))
 	}
 	g.checked = g.ready.frame()
@@ -186,14 +245,14 @@ func (g *guard) command() error {
 // frame reads one command frame.
 func (g *guard) frame() ([]byte, error) {
 	var head [longHead]byte
-	if _, err := io.ReadFull(g.Conn, head[:shortHead]); err != nil {
+	if _, err := io.ReadFull(patient{g}, head[:shortHead]); err != nil {
 		return nil, err
 	}
 	size := uint64(head[1])
 	switch head[0] {
 	case flagCommand:
 	case flagCommand | flagLong:
-		if _, err := io.ReadFull(g.Conn, head[shortHead:]); err != nil {
+		if _, err := io.ReadFull(patient{g}, head[shortHead:]); err != nil {
 			return nil, err
 		}
 		size = binary.BigEndian.Uint64(head[1:])
@@ -204,7 +263,7 @@ func (g *guard) frame() ([]byte, error) {
 		return nil, g.refuse(StageReady, "a command of %d bytes: the limit is %d", size, maxReady)
 	}
 	body := make([]byte, size)
-	_, err := io.ReadFull(g.Conn, body)
+	_, err := io.ReadFull(patient{g}, body)
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}

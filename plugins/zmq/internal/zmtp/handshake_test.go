@@ -247,3 +247,32 @@ func TestHandshakeOptions(t *testing.T) {
 		})
 	}
 }
+
+// A peer that dials and says nothing before we have said all of it is waited for
+// no longer than a moment, twice.
+func TestHandshakeWithPeersThatWait(t *testing.T) {
+	ours, peer := pair(t)
+	ready := make(chan error, 1)
+	go func() {
+		said := hello("Socket-Type", "PUSH")
+		heard := make([]byte, 64)
+		_, err := io.ReadFull(peer, heard)
+		if err == nil {
+			_, err = peer.Write(said[:64])
+		}
+		if err == nil {
+			_, err = io.ReadFull(peer, heard[:27]) // READY with PULL
+		}
+		if err == nil {
+			_, err = peer.Write(said[64:])
+		}
+		ready <- err
+	}()
+	c, err := open(ours, zmtp.Options{Type: zmq4.Pull, Accepted: true})
+	if err := <-ready; err != nil {
+		t.Error(err)
+	}
+	if err != nil || c.PeerType() != zmq4.Push {
+		t.Errorf("%v, %v", c, err)
+	}
+}

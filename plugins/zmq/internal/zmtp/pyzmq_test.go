@@ -46,7 +46,7 @@ if arg[1] in ("DEALER", "REQ", "ROUTER"):
 s.connect(arg[0])
 hear()
 `, string(other))
-			c, err := open(nc, zmtp.Options{Type: own})
+			c, err := open(nc, zmtp.Options{Type: own, Accepted: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestHandshakeRefusesLibzmq(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nc, _ := accept(t, tt.set+"; s.linger = 0; s.connect(arg[0]); hear()")
-			_, err := open(nc, zmtp.Options{Type: zmq4.Pull})
+			_, err := open(nc, zmtp.Options{Type: zmq4.Pull, Accepted: true})
 			var fault *zmtp.HandshakeError
 			if !errors.As(err, &fault) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v", err)

@@ -29,6 +29,7 @@ const MaxIdentity = 255
 type Options struct {
 	Type       zmq4.SocketType // our own
 	Identity   []byte          // of at most MaxIdentity bytes, empty = none is told to the peer
+	Accepted   bool            // the peer dialed us, and speaks first
 	MaxMessage int64           // bytes of all frames of one message, required
 }
 
@@ -65,8 +66,11 @@ func Open(ctx context.Context, nc net.Conn, o Options) (*Conn, error) {
 		_ = nc.SetDeadline(deadline)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	g := &guard{Conn: nc, own: o.Type, stage: StageGreeting}
+	g := &guard{Conn: nc, own: o.Type, stage: StageGreeting, ctx: ctx, accepted: o.Accepted}
 	_, err := zmq4.Open(g, mechanism{null.Security()}, o.Type, zmq4.SocketIdentity(o.Identity), false, nil)
+	if err == nil {
+		err = g.finish()
+	}
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
