@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/servicetest"
@@ -153,7 +154,7 @@ func stopInFlood(t *testing.T, network string, binding bool, stops int) {
 	}
 	var sender *bench
 	waits := func(set settings.Settings) settings.Settings {
-		set.PeerWait = core.Duration(servicetest.Limit)
+		set.PeerWait = core.Duration(10 * time.Second) // the longest
 		return set
 	}
 	if !binding {
