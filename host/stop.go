@@ -21,12 +21,20 @@ const (
 	closeLimitLate = 100 * time.Millisecond
 )
 
+// shownLimit is the drain limit for people: 0 is none.
+func (r *run) shownLimit() any {
+	if r.opts.drainLimit > 0 {
+		return r.opts.drainLimit
+	}
+	return "none"
+}
+
 // stop ends a run that serves, and returns cause together with what was cut
 // off.
 func (r *run) stop(cause error) error {
 	r.state.Store(stateStopping)
 	r.host.enter(StateStopping, cause)
-	r.log.Info("host stops", "limit", r.opts.drainLimit)
+	r.log.Info("host stops", "limit", r.shownLimit())
 	ctx, cancel := r.drainContext()
 	defer cancel()
 	told := r.tellWaits()

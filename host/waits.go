@@ -61,6 +61,6 @@ func (r *run) tellWait() {
 		add(uint64(max(a.outbox.Missing(), 0)), "missing receipts", "endpoint "+a.endpoint.name)
 	}
 	if len(left) > 0 {
-		r.log.Info("the stop waits", "for", strings.Join(left, ", "), "limit", r.opts.drainLimit)
+		r.log.Info("the stop waits", "for", strings.Join(left, ", "), "limit", r.shownLimit())
 	}
 }

@@ -4,7 +4,8 @@
 // and each gets what begins with the name that it subscribed to. main_test.go
 // tests it.
 //
-//	LONGSHORE_PLUGIN_DIR=$PWD/bin go run ./examples/fan-out
+//	make build
+//	LONGSHORE_PLUGIN_DIR=$PWD/bin go run ./examples/fan-out 2>log
 //
 // All hosts are in one process here. As services of their own they would know an
 // address that does not change, such as tcp://news:5556.

@@ -3,7 +3,8 @@
 // Command queue-workers shares jobs out over a ZeroMQ queue: a ventilator listens,
 // workers dial it, and each job goes to one of them, in turn. main_test.go tests it.
 //
-//	LONGSHORE_PLUGIN_DIR=$PWD/bin go run ./examples/queue-workers
+//	make build
+//	LONGSHORE_PLUGIN_DIR=$PWD/bin go run ./examples/queue-workers 2>log
 //
 // All hosts are in one process here. As services of their own they would know an
 // address that does not change, such as tcp://ventilator:5557.

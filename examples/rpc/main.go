@@ -3,7 +3,8 @@
 // Command rpc asks over ZeroMQ and gets answers, as long as the one that is asked
 // is quick enough. main_test.go tests it.
 //
-//	LONGSHORE_PLUGIN_DIR=$PWD/bin go run ./examples/rpc
+//	make build
+//	LONGSHORE_PLUGIN_DIR=$PWD/bin go run ./examples/rpc 2>log
 //
 // Both hosts are in one process here. As services of their own they would know an
 // address that does not change, such as tcp://bank:5558.

@@ -55,7 +55,7 @@ type Subscription struct {
 	Forward *Destination `json:"forward" doc:"Publish each message here; beside exec: publish the command's standard output."`
 	Exec    *Exec        `json:"exec" doc:"Run a command for each message."`
 
-	RetryTo *Destination `json:"retry_to" doc:"Where copies go that are tried again; needed where the source has no address of its own."`
+	RetryTo *Destination `json:"retry_to" doc:"Where copies go that are tried again; needed where nothing can be published to the source itself."`
 
 	Policy
 	NoDefaults bool `json:"no_defaults" doc:"Nothing of any defaults applies here."`
