@@ -18,10 +18,13 @@ const python = "/usr/bin/python3"
 // pushed sends containers as any ZeroMQ program does, by way of libzmq.
 const pushed = `
 import sys, zmq
-push = zmq.Context().socket(zmq.PUSH)
+context = zmq.Context()
+push = context.socket(zmq.PUSH)
 push.connect(sys.argv[1])
 for line in b"MSKU4410271 24", b"TGHU0091552", b"CMAU7730018 11", b"OOLU2219804 0":
     push.send_multipart([b"containers", b"", line])
+push.close()
+context.term()
 `
 
 // What cannot be weighed is in the stream file, whoever has sent it.
