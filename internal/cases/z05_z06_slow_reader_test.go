@@ -28,7 +28,7 @@ func numberOf(m *host.Message[[]byte]) string { return string(m.Value[:6]) }
 // misses sums up what log lines say that subscribers of an endpoint have missed.
 func misses(b *book, endpoint string) int {
 	n := 0
-	for _, l := range b.having("WARN", "endpoint:"+endpoint, "dropped:") {
+	for _, l := range b.having("WARN", "endpoint:"+endpoint, "dropped:", "peer:") {
 		one, _ := strconv.Atoi(l.text("dropped"))
 		n += one
 		one, _ = strconv.Atoi(l.text("unwritten"))
