@@ -14,7 +14,6 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/sending"
@@ -74,10 +73,12 @@ func (d *dealer) serve(p *peering.Peer) error {
 	d.push.Attach(p)
 	p.Conn.Reader().Share(zmtp.Sharing{Budget: d.budget, Done: p.Context().Done(), End: p.Close})
 	var decoder message.Decoder
-	err := intake.Watch(p, func(frames [][]byte) error {
-		d.take(p, &decoder, frames)
+	err := p.Read(func(f *zmtp.Frames) error {
+		if f.Command == "" {
+			d.take(p, &decoder, f.List)
+		}
 		return nil
-	})
+	}, func() {})
 	d.push.Detach(p, err)
 	d.lose(p)
 	return err

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package intake reads what peers send. For a subscription, [Intake] gathers it
-// from all of them into batches, in turns and only as far as there is room;
-// sockets that only send use [Watch].
+// from all of them into batches, in turns and only as far as there is room.
 package intake
 
 import (

@@ -147,42 +147,18 @@ func connected(t *testing.T, addresses ...string) func(*Config) {
 
 // read is the reading loop of a peer.
 func (s *served) read(p *Peer) error {
-	err := s.loop(p)
+	err := p.Read(func(f *zmtp.Frames) error {
+		if f.Command == "" {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.got = append(s.got, string(f.List[len(f.List)-1]))
+		}
+		return nil
+	}, func() {})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = append(s.left, err)
 	return err
-}
-
-func (s *served) loop(p *Peer) error {
-	r := p.Conn.Reader()
-	for {
-		if err := r.Fill(); err != nil {
-			return err
-		}
-		p.Seen()
-		for {
-			var f zmtp.Frames
-			ok, err := r.Next(&f)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				break
-			}
-			if f.Command == zmtp.CommandPing {
-				if err := p.Ping(f.Body); err != nil {
-					return err
-				}
-			}
-			if f.Command == "" {
-				s.mu.Lock()
-				s.got = append(s.got, string(f.List[len(f.List)-1]))
-				s.mu.Unlock()
-			}
-		}
-		r.Spent()
-	}
 }
 
 // have returns how many messages came.

@@ -3,6 +3,7 @@
 package sending
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -76,7 +77,7 @@ func (p *Pub) Serve(peer *peering.Peer) error {
 	p.mu.Lock()
 	p.subscribers = append(p.subscribers, s)
 	p.mu.Unlock()
-	err := read(peer, func(f *zmtp.Frames) error { return p.subscribe(s, f) }, func() { p.filled(s) })
+	err := peer.Read(func(f *zmtp.Frames) error { return p.subscribe(s, f) }, func() { p.filled(s) })
 	p.detach(s, causeOf(peer, err))
 	return err
 }
@@ -114,12 +115,9 @@ func (p *Pub) filled(s *subscriber) {
 // detach ends the queue of a peer that is gone.
 func (p *Pub) detach(s *subscriber, cause error) {
 	p.mu.Lock()
-	for i, x := range p.subscribers {
-		if x == s {
-			p.subscribers = append(p.subscribers[:i], p.subscribers[i+1:]...)
-			break
-		}
-	}
+	i := slices.Index(p.subscribers, s)
+	p.subscribers = slices.Delete(p.subscribers, i, i+1)
+	p.full = nil // it may hold it too
 	if !p.audience() {
 		p.backlog.since = time.Now()
 	}

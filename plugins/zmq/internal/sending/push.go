@@ -59,7 +59,7 @@ func NewPush(c Config) *Push {
 // is ignored, but for its heartbeats.
 func (p *Push) Serve(peer *peering.Peer) error {
 	p.Attach(peer)
-	err := read(peer, func(*zmtp.Frames) error { return nil }, func() {})
+	err := peer.Read(func(*zmtp.Frames) error { return nil }, func() {})
 	p.Detach(peer, causeOf(peer, err))
 	return err
 }

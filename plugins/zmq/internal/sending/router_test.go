@@ -41,7 +41,7 @@ func newRouted(tb testing.TB, watch bool, limits outq.Limits) *routed {
 		r.come = append(r.come, id)
 		r.mu.Unlock()
 		if r.watch {
-			err = read(p, func(*zmtp.Frames) error { return nil }, func() {})
+			err = p.Read(func(*zmtp.Frames) error { return nil }, func() {})
 		} else {
 			<-p.Context().Done()
 			p.Conn.Reader().Close()

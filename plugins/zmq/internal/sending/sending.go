@@ -19,7 +19,6 @@ import (
 
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
 // DefaultWait is how long a message waits for a peer where nothing else is said
@@ -58,40 +57,6 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-// read reads a peer until it ends: its heartbeats are answered, everything else
-// goes to handle, and filled is called when all that one read brought was
-// handled.
-func read(p *peering.Peer, handle func(f *zmtp.Frames) error, filled func()) error {
-	r := p.Conn.Reader()
-	defer r.Close()
-	var f zmtp.Frames
-	for {
-		if err := r.Fill(); err != nil {
-			return err
-		}
-		p.Seen()
-		for {
-			ok, err := r.Next(&f)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				break
-			}
-			if f.Command == zmtp.CommandPing {
-				err = p.Ping(f.Body)
-			} else {
-				err = handle(&f)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		r.Spent()
-		filled()
-	}
 }
 
 // causeOf is why a peer is gone, in words: what it was closed with, else what
