@@ -140,9 +140,9 @@ func (a *attached) link(g process.Generation, up bool, reason string) {
 	switch {
 	case !changed:
 	case up:
-		a.log.Info("connection is back", "generation", g.Generation())
+		a.log.Info("connection is up", "generation", g.Generation())
 	default:
-		a.log.Warn("connection is lost", "generation", g.Generation(), "reason", reason)
+		a.log.Warn("no connection", "generation", g.Generation(), "reason", reason)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestZ03BoundSideRestarts(t *testing.T) {
 	if failed > 2 { // what waits finds the peer that is back within 5 s
 		t.Errorf("%d publishes failed", failed)
 	}
-	if lost, back := s.log.having("WARN", "endpoint:out", "connection is lost"), s.log.having("INFO", "endpoint:out", "connection is back"); len(lost) != 1 || len(back) != 1 {
+	if lost, back := s.log.having("WARN", "endpoint:out", "no connection"), s.log.having("INFO", "endpoint:out", "connection is up"); len(lost) != 1 || len(back) != 1 {
 		t.Errorf("%d losses and %d returns are told", len(lost), len(back))
 	}
 	second.signal(syscall.SIGTERM)
@@ -124,7 +124,7 @@ func TestZ04DialingSideReconnects(t *testing.T) {
 		} else {
 			p.kill()
 		}
-		eventually(t, "the loss is told", patience, func() bool { return len(s.log.having("WARN", "connection is lost")) == r+2 })
+		eventually(t, "the loss is told", patience, func() bool { return len(s.log.having("WARN", "no connection")) == r+2 })
 	}
 	if ended := s.log.of("L-END", ""); len(ended) > 0 {
 		t.Errorf("the subscription ended: %v", ended)
@@ -134,7 +134,7 @@ func TestZ04DialingSideReconnects(t *testing.T) {
 		t.Errorf("%d runs of %d messages", n, distinct)
 	}
 	// The service comes first, so that the first publisher is missing already.
-	lost, back := len(s.log.having("WARN", "connection is lost")), len(s.log.having("INFO", "connection is back"))
+	lost, back := len(s.log.having("WARN", "no connection")), len(s.log.having("INFO", "connection is up"))
 	if lost != rounds+1 || back != rounds {
 		t.Errorf("%d losses and %d returns are told", lost, back)
 	}

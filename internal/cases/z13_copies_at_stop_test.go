@@ -90,7 +90,7 @@ func TestZ13DelayedCopiesAtStop(t *testing.T) {
 			if diff := cmp.Diff(want[:tt.come], got); diff != "" && tt.come+len(got) > 0 {
 				t.Errorf("copies (-want +got):\n%s", diff)
 			}
-			if lost := p.log.having("", "connection is lost"); len(lost) > 0 {
+			if lost := p.log.having("", "no connection"); len(lost) > 0 {
 				t.Errorf("its own end is told as a loss: %v", lost)
 			}
 			p.lostAtStop(t, tt.grace > 0, copies-tt.come, status)

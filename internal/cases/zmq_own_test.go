@@ -115,7 +115,7 @@ func TestForwardFromQueueToQueue(t *testing.T) {
 		t.Errorf("forwarded %q", got)
 	}
 	pull.Close()
-	eventually(t, "the loss is seen", patience, func() bool { return len(s.log.having("WARN", "connection is lost")) == 1 })
+	eventually(t, "the loss is seen", patience, func() bool { return len(s.log.having("WARN", "no connection")) == 1 })
 	push.Send("jobs", "", "two")
 	eventually(t, "two has run three times", patience, func() bool { return runs.runs("two") == 3 && s.counters("jobs").InWork == 0 })
 	if n := len(s.log.of("L-CAP-RJ", "jobs")); n != 1 {

@@ -18,19 +18,19 @@ import (
 // has seen that; it returns when the service is connected to that.
 func (s *service) again(e end, kind, prefix string) end {
 	s.t.Helper()
-	lost, back := len(s.Log.Lines("connection is lost")), len(s.Log.Lines("connection is back"))
+	lost, back := len(s.Log.Lines("no connection")), len(s.Log.Lines("connection is up"))
 	at := e.address()
 	e.close()
-	s.Eventually("the loss is seen", func() bool { return len(s.Log.Lines("connection is lost")) > lost })
+	s.Eventually("the loss is seen", func() bool { return len(s.Log.Lines("no connection")) > lost })
 	e = s.p.open(s.t, kind, where{bind: at, prefix: prefix})
-	s.Eventually("it is connected again", func() bool { return len(s.Log.Lines("connection is back")) > back })
+	s.Eventually("it is connected again", func() bool { return len(s.Log.Lines("connection is up")) > back })
 	return e
 }
 
 // lostTwice checks that each of two losses is told once.
 func (s *service) lostTwice() {
 	s.t.Helper()
-	if lost, back := len(s.Log.Lines("level=WARN", "connection is lost")), len(s.Log.Lines("level=INFO", "connection is back")); lost != 2 || back != 2 {
+	if lost, back := len(s.Log.Lines("level=WARN", "no connection")), len(s.Log.Lines("level=INFO", "connection is up")); lost != 2 || back != 2 {
 		s.t.Errorf("%d losses and %d returns are told, want 2\n%s", lost, back, s.Log)
 	}
 }

@@ -35,7 +35,7 @@ func TestS_ZMQ_33(t *testing.T) {
 		to := <-asked
 		s.far.close()
 		s.Eventually("the loss is seen", func() bool {
-			return len(s.Log.Lines("endpoint=in", "a peer is gone"))+len(s.Log.Lines("endpoint=in", "connection is lost")) > 0
+			return len(s.Log.Lines("endpoint=in", "a peer is gone"))+len(s.Log.Lines("endpoint=in", "no connection")) > 0
 		})
 		close(gone)
 		<-settled
