@@ -20,7 +20,8 @@ type conn struct {
 	turn sync.Mutex // held while the socket is opened, exchanged or closed
 
 	mu     sync.Mutex // of what follows
-	socket *socket    // nil: none could be opened again
+	socket *socket    // nil: none could be opened again, or not yet
+	broken error      // why none could
 	sent   bool       // something was published or asked for over the socket
 	sub    *subscription
 	closed bool
@@ -78,6 +79,22 @@ func (c *conn) use() *socket {
 	return c.socket
 }
 
+// unusable says why there is no socket for a call, nil where there is one.
+func (c *conn) unusable(s *socket, doing string) *core.Fault {
+	if s != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return fault.Closed(doing)
+	case c.broken != nil:
+		return faultOf(doing, c.broken)
+	}
+	return fault.Passing(core.FaultUnavailable, "try again in a moment", "%s: the socket is being opened for a subscription", doing)
+}
+
 // Subscribe opens the endpoint's subscription. A socket that was opened to send,
 // because nothing was inspected, is exchanged while it has sent nothing.
 func (c *conn) Subscribe(ctx context.Context, r pluginapi.Registration) (pluginapi.Subscription, error) {
@@ -93,7 +110,11 @@ func (c *conn) Subscribe(ctx context.Context, r pluginapi.Registration) (plugina
 		return nil, f
 	}
 	if s == nil || s.reader != r.Name || s.stopped.Load() {
-		if err := c.exchange(ctx, r.Name); err != nil {
+		err := c.exchange(ctx, r.Name)
+		c.mu.Lock()
+		c.broken = err
+		c.mu.Unlock()
+		if err != nil {
 			return nil, err
 		}
 	}

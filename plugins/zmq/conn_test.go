@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -300,6 +301,38 @@ func TestAfterClose(t *testing.T) {
 	}
 	if _, err := b.conn.Close(t.Context()); err != nil {
 		t.Errorf("closed again: %v", err)
+	}
+}
+
+// Where the socket cannot be opened again to read, calls say why, until it can.
+func TestExchangeFails(t *testing.T) {
+	folder, err := os.MkdirTemp("", "ls-zmq-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	folder = filepath.Join(folder, "run")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b := connect(t, binds(settings.PatternQueue, "ipc://"+filepath.Join(folder, "s")), pluginapi.Usage{})
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	reason := "the folder " + folder + " does not exist"
+	if _, err := b.conn.Subscribe(t.Context(), pluginapi.Registration{Name: "jobs"}); err == nil || !strings.Contains(err.Error(), reason) {
+		t.Errorf("subscribe: %v", err)
+	}
+	if r := b.publish(servicetest.Message("jobs", "1"))[0]; r.Fault == nil || !strings.Contains(r.Fault.Error(), `publish to "jobs": `) || !strings.Contains(r.Fault.Error(), reason) {
+		t.Errorf("publish: %+v, %v", r, r.Fault)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := b.subscribe("jobs")
+	b.put(servicetest.Message("jobs", "2"))
+	if d := b.take(s, 1)[0]; string(d.Message.Payload) != "2" {
+		t.Errorf("got %s", d.Message.Payload)
 	}
 }
 

@@ -147,10 +147,8 @@ func (d *dealer) lose(p *peering.Peer) {
 
 // lost is the fault of a request whose peer is gone.
 func lost(p *peering.Peer) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultUnavailable, Transient: true,
-		Message: "the connection to " + p.Remote + " was lost before the reply; the request may have been handled",
-	}
+	return fault.Passing(core.FaultUnavailable, "ask again if the request may be handled twice",
+		"the connection to %s was lost before the reply; the request may have been handled", p.Remote)
 }
 
 // end says why there will be no reply. What was said first stays.
@@ -171,7 +169,8 @@ func (d *dealer) register(id string) (*request, *core.Fault) {
 	case d.waiting[id] != nil:
 		return nil, fault.Refusal(core.FaultConflict, "another request with the correlation id %s waits for its reply: give each its own", shown(id))
 	case len(d.waiting) >= maxRequests:
-		return nil, &core.Fault{Code: core.FaultExhausted, Transient: true, Message: fmt.Sprintf("%d requests wait for their replies", maxRequests)}
+		return nil, fault.Passing(core.FaultExhausted, "ask when one of them has its reply",
+			"%d requests wait for their replies, which is the limit", maxRequests)
 	}
 	r := &request{id: id, reply: make(chan core.Message, 1), ended: make(chan *core.Fault, 1)}
 	d.waiting[id] = r

@@ -21,10 +21,8 @@ import (
 func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
 	s := c.use()
 	for i := range msgs {
-		var f *core.Fault
-		if s == nil {
-			f = fault.Closed("publish to " + shown(msgs[i].Message.Name))
-		} else {
+		f := c.unusable(s, fault.PublishTo(msgs[i].Message.Name))
+		if f == nil {
 			f = s.publish(&msgs[i], outq.Ticket{Done: done, I: i})
 		}
 		if f != nil {
@@ -43,7 +41,7 @@ func (s *socket) publish(m *pluginapi.Outgoing, t outq.Ticket) *core.Fault {
 		no = requestsOnly(m.Message.Name)
 	}
 	if no != nil {
-		return no.fault("publish to " + shown(m.Message.Name))
+		return no.fault(fault.PublishTo(m.Message.Name))
 	}
 	switch {
 	case w == wayOwn:
@@ -64,12 +62,12 @@ func (s *socket) publish(m *pluginapi.Outgoing, t outq.Ticket) *core.Fault {
 
 // unfit says why a message cannot be written, nil where it can.
 func (e *endpoint) unfit(m *pluginapi.Outgoing) *core.Fault {
-	name, size := m.Message.Name, m.Message.Size()
+	doing, size := fault.PublishTo(m.Message.Name), m.Message.Size()
 	switch {
 	case m.DeliverAfter > 0:
-		return fault.Refusal(core.FaultUnsupported, "publish to %s: ZeroMQ delivers nothing later", shown(name))
+		return fault.Refusal(core.FaultUnsupported, "%s: ZeroMQ delivers nothing later", doing)
 	case int64(size) > e.settings.MaxMessage:
-		return fault.Refusal(core.FaultTooLarge, "publish to %s: payload and headers of %d bytes, the limit (max_message) is %d", shown(name), size, e.settings.MaxMessage)
+		return fault.Refusal(core.FaultTooLarge, "%s: payload and headers of %d bytes, the limit (max_message) is %d", doing, size, e.settings.MaxMessage)
 	}
 	return message.Check(&m.Message)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -23,16 +24,16 @@ import (
 func (c *conn) Request(ctx context.Context, m pluginapi.Outgoing) (core.Message, error) {
 	doing := "request to " + shown(m.Message.Name)
 	s := c.use()
-	if s == nil {
-		return core.Message{}, fault.Closed(doing)
+	f := c.unusable(s, doing)
+	if f == nil {
+		f = s.badRequest(&m)
 	}
-	f := s.badRequest(&m)
 	if f != nil {
 		return core.Message{}, f
 	}
 	reply, f := s.dealer.request(ctx, &m.Message)
 	if f != nil {
-		return core.Message{}, faultOf(doing, f)
+		return core.Message{}, asRequest(m.Message.Name, f)
 	}
 	return reply, nil
 }
@@ -51,7 +52,17 @@ func (s *socket) badRequest(m *pluginapi.Outgoing) *core.Fault {
 	if no := badName(m.Message.Name); no != nil {
 		return no.fault(doing)
 	}
-	return e.unfit(m)
+	if f := e.unfit(m); f != nil {
+		return asRequest(m.Message.Name, f)
+	}
+	return nil
+}
+
+// asRequest is why a message was not sent, as the fault of a request.
+func asRequest(name string, f *core.Fault) *core.Fault {
+	c := *f
+	c.Message = strings.TrimPrefix(f.Message, fault.PublishTo(name)+": ")
+	return faultOf("request to "+shown(name), &c)
 }
 
 // request sends m and waits for its reply.
@@ -153,11 +164,10 @@ func (d *dealer) notSent(r *request, receipt pluginapi.Receipt) (again bool, _ *
 
 // late is the fault of a request whose time is over.
 func late(ctx context.Context) *core.Fault {
-	f := &core.Fault{Code: core.FaultCanceled, Message: "canceled before the reply came"}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		f.Code, f.Transient, f.Message = core.FaultTimeout, true, "no reply came in time"
+		return fault.Passing(core.FaultTimeout, "allow more time, or start more responders", "no reply came in time")
 	}
-	return f
+	return fault.Refusal(core.FaultCanceled, "canceled before the reply came")
 }
 
 // unsent is the fault of a request that nobody was sent. Where nobody was there
@@ -169,9 +179,6 @@ func (d *dealer) unsent(f *core.Fault) *core.Fault {
 	if !nobody || f.Code == core.FaultClosed || f.Code == core.FaultCanceled {
 		return f
 	}
-	return &core.Fault{
-		Code: core.FaultNotFound, Transient: true,
-		Message:     "no responder is connected at " + d.place() + ", and the request was not sent",
-		Diagnostics: []core.Diagnostic{{Fix: "start the responder, or correct the address"}},
-	}
+	return fault.Passing(core.FaultNotFound, "start the responder, or correct the address",
+		"no responder is connected at %s, and the request was not sent", d.place())
 }

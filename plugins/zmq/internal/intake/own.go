@@ -83,11 +83,10 @@ func (in *Intake) refused(m *core.Message, copies bool) *core.Fault {
 	}
 	switch {
 	case in.stopped:
-		return fault.Refusal(core.FaultClosed, "publish %s: the subscription %s of this process has stopped, and nobody else reads it", m.Name, in.o.Name)
+		return fault.Refusal(core.FaultClosed, "%s: the subscription %s of this process has stopped, and nobody else reads it", fault.PublishTo(m.Name), in.o.Name)
 	case !q.fits(messages, bytes):
-		f := fault.Refusal(core.FaultExhausted, "publish %s: %d messages of %d bytes wait for the subscription of this process that reads it", m.Name, q.len(), q.bytes)
-		f.Transient = true
-		return f
+		return fault.Passing(core.FaultExhausted, "publish more slowly, or let the subscription handle more at a time",
+			"%s: %d messages of %d bytes wait for the subscription of this process that reads it", fault.PublishTo(m.Name), q.len(), q.bytes)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
@@ -67,10 +68,9 @@ func unfit(h *core.Header) string {
 }
 
 func refusal(m *core.Message, reason, fix string) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultInvalid, Message: fmt.Sprintf("publish to %q: %s", m.Name, reason),
-		Diagnostics: []core.Diagnostic{{Fix: fix}},
-	}
+	f := fault.Refusal(core.FaultInvalid, "%s: %s", fault.PublishTo(m.Name), reason)
+	f.Diagnostics = []core.Diagnostic{{Fix: fix}}
+	return f
 }
 
 // headersSize is how many bytes the header frame's body takes.

@@ -6,11 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // ErrClosed is the cause of a queue that was aborted without one.
@@ -198,19 +198,14 @@ func (q *Queue) Written() uint64 {
 
 // unwritten is the fault of a bound message of which nothing was written.
 func unwritten(e *entry, cause error) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultUnavailable, Transient: true,
-		Message: fmt.Sprintf("publish to %q: the connection ended before it was written (%v); the message was not sent", e.name, cause),
-	}
+	return fault.Passing(core.FaultUnavailable, "send it again: nobody has it",
+		"%s: the connection ended before it was written (%v); the message was not sent", fault.PublishTo(e.name), cause)
 }
 
 // cut is the fault of a message that was written in part.
 func cut(e *entry, begun int, cause error) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultUnavailable, Transient: true,
-		Message: fmt.Sprintf("publish to %q: the connection ended with %d of %d bytes written (%v); the message may have been sent",
-			e.name, begun, e.size, cause),
-	}
+	return fault.Passing(core.FaultUnavailable, "send it again if it may come twice",
+		"%s: the connection ended with %d of %d bytes written (%v); the message may have been sent", fault.PublishTo(e.name), begun, e.size, cause)
 }
 
 // fail ends the queue after a write that failed. Who reads the connection is

@@ -5,13 +5,13 @@ package peering
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"syscall"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
@@ -70,15 +70,16 @@ func leaving(peer *Peer, err error) error {
 	return ErrLeft
 }
 
+// publishAgain is what helps a message whose peer was lost.
+const publishAgain = "publish it again: another peer, or this one when it is back, gets it"
+
 // drop closes a peer and ends its queue. What nobody took out of it is refused.
 func (p *Peering) drop(peer *Peer, cause error) {
 	peer.Close(cause)
 	for _, u := range peer.Out.Abort(cause) {
 		if t := u.Ticket(); t.Done != nil {
-			t.Done(t.I, pluginapi.Refused(&core.Fault{
-				Code: core.FaultUnavailable, Transient: true,
-				Message: fmt.Sprintf("publish to %q: the connection to %s ended before it was sent: %v", u.Name(), peer.Remote, cause),
-			}))
+			t.Done(t.I, pluginapi.Refused(fault.Passing(core.FaultUnavailable, publishAgain,
+				"%s: the connection to %s ended before it was sent: %v", fault.PublishTo(u.Name()), peer.Remote, cause)))
 		}
 	}
 }

@@ -245,8 +245,8 @@ func push(p *Peer, payload string, t outq.Ticket) bool {
 	return p.Out.Push(&core.Message{Name: "jobs", Payload: []byte(payload)}, "jobs", nil, t)
 }
 
-// fault is the fault of a start that must fail.
-func fault(t *testing.T, change func(*Config)) *core.Fault {
+// startFault is the fault of a start that must fail.
+func startFault(t *testing.T, change func(*Config)) *core.Fault {
 	t.Helper()
 	s := &served{log: newLines()}
 	p, err := Start(t.Context(), s.config(zmq4.Pull, change))

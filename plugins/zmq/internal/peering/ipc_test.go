@@ -138,7 +138,7 @@ func TestOneOfManyGetsAStalePath(t *testing.T) {
 func TestLiveFilesAreAConflict(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	s := serve(t, zmq4.Pull, bound(t, "ipc://"+path))
-	f := fault(t, bound(t, "ipc://"+path))
+	f := startFault(t, bound(t, "ipc://"+path))
 	if f.Code != core.FaultConflict || !strings.Contains(f.Message, path) {
 		t.Errorf("the fault is %d: %v", f.Code, f)
 	}
@@ -157,7 +157,7 @@ func TestDatagramSocketsAreAConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if f := fault(t, bound(t, "ipc://"+path)); f.Code != core.FaultConflict || !strings.Contains(f.Message, path) {
+	if f := startFault(t, bound(t, "ipc://"+path)); f.Code != core.FaultConflict || !strings.Contains(f.Message, path) {
 		t.Errorf("the fault is %d: %v", f.Code, f)
 	}
 	if _, err := os.Lstat(path); err != nil {
@@ -184,7 +184,7 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := fault(t, bound(t, "ipc://"+path))
+			f := startFault(t, bound(t, "ipc://"+path))
 			if f.Code != core.FaultConflict || !strings.Contains(f.Message, path) {
 				t.Errorf("the fault is %d: %v", f.Code, f)
 			}
@@ -231,7 +231,7 @@ func TestFilesThatChangeUnderAListener(t *testing.T) {
 
 func TestMissingFoldersAreNamed(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "missing")
-	f := fault(t, bound(t, "ipc://"+folder+"/s"))
+	f := startFault(t, bound(t, "ipc://"+folder+"/s"))
 	if f.Code != core.FaultNotFound || !strings.Contains(f.Message, folder+" does not exist") {
 		t.Errorf("the fault is %d: %v", f.Code, f)
 	}

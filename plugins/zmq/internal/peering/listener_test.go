@@ -68,7 +68,7 @@ func TestGivenPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := "tcp://" + l.Addr().String()
-	f := fault(t, bound(t, address, func(c *Config) { c.Resume = []byte("zmq 1 port 1") }))
+	f := startFault(t, bound(t, address, func(c *Config) { c.Resume = []byte("zmq 1 port 1") }))
 	if f.Code != core.FaultConflict || !strings.Contains(f.Message, address) {
 		t.Errorf("the fault is %d: %v", f.Code, f)
 	}
@@ -93,7 +93,7 @@ func TestAddressesOfOthersAreRefused(t *testing.T) {
 		{"tcp://192.0.2.1:0", core.FaultInvalid},        // TEST-NET-1 (RFC 5737)
 		{"tcp://nowhere.invalid:0", core.FaultNotFound}, // RFC 2606
 	} {
-		f := fault(t, bound(t, c.address))
+		f := startFault(t, bound(t, c.address))
 		if f.Code != c.want || !strings.Contains(f.Message, c.address) {
 			t.Errorf("%s: the fault is %d, want %d: %v", c.address, f.Code, c.want, f)
 		}

@@ -3,11 +3,13 @@
 package sending
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 )
 
@@ -23,45 +25,42 @@ func refuse(t outq.Ticket, why *core.Fault) { tell(t, pluginapi.Refused(why)) }
 
 // noPeer is the fault of a message that nobody was there for.
 func noPeer(what, address, name string, wait time.Duration) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultUnavailable, Transient: true,
-		Message: fmt.Sprintf("publish to %q: no connected %s at %s after %v", name, what, address, wait),
-		Diagnostics: []core.Diagnostic{{
-			Fix: "start the other side, or correct the address; publishing goes on by itself then",
-		}},
-	}
+	return fault.Passing(core.FaultUnavailable, "start the other side, or correct the address; publishing goes on by itself then",
+		"%s: no connected %s at %s after %v", fault.PublishTo(name), what, address, wait)
 }
 
 // closed is the fault of a message that was not sent before the end.
 func closed(name string) *core.Fault {
-	return &core.Fault{
-		Code:    core.FaultClosed,
-		Message: fmt.Sprintf("publish to %q: the endpoint is closed; the message was not sent", name),
-	}
+	f := fault.Closed(fault.PublishTo(name))
+	f.Message += "; the message was not sent"
+	return f
 }
 
 // tooMany is the fault of a message beyond the bounds of what waits.
 func tooMany(name string, messages int, bytes int64) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultExhausted, Transient: true,
-		Message: fmt.Sprintf("publish to %q: %d messages of %d bytes wait for a peer already", name, messages, bytes),
-	}
+	return fault.Passing(core.FaultExhausted, "publish more slowly, or start more readers",
+		"%s: %d messages of %d bytes wait for a peer already", fault.PublishTo(name), messages, bytes)
 }
 
 // noRoom is the fault of a message to a peer that does not read.
 func noRoom(name, peer string, messages int, bytes int64) *core.Fault {
-	return &core.Fault{
-		Code: core.FaultExhausted, Transient: true,
-		Message: fmt.Sprintf("publish to %q: the peer %s does not read, %d messages of %d bytes wait for it already",
-			name, peer, messages, bytes),
-	}
+	return fault.Passing(core.FaultExhausted, "the peer has to read its replies, or to ask for fewer at a time",
+		"%s: the peer %s does not read, %d messages of %d bytes wait for it already", fault.PublishTo(name), peer, messages, bytes)
 }
 
 // peerGone is the fault of a reply to a peer that is not there.
 func peerGone(name, address string) *core.Fault {
-	return &core.Fault{
-		Code:        core.FaultNotFound,
-		Message:     fmt.Sprintf("publish to %q: the peer is gone from %s", name, address),
-		Diagnostics: []core.Diagnostic{{Fix: "a reply reaches the connection that its request came by, as long as that is open"}},
+	f := fault.Refusal(core.FaultNotFound, "%s: the peer is gone from %s", fault.PublishTo(name), address)
+	f.Diagnostics = []core.Diagnostic{{Fix: "a reply reaches the connection that its request came by, as long as that is open"}}
+	return f
+}
+
+// canceled is the fault of a message that was given up while it waited.
+func canceled(name string, cause error) *core.Fault {
+	f := fault.Passing(core.FaultTimeout, "allow more time, or start more responders",
+		"%s: no peer had room; the message was not sent: %v", fault.PublishTo(name), cause)
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		f.Code, f.Transient, f.Diagnostics = core.FaultCanceled, false, nil
 	}
+	return f
 }

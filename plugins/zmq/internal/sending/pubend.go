@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
 // Ready waits, where the endpoint dials, until a subscription has come from
@@ -24,10 +25,8 @@ func (p *Pub) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-limit.C:
-		return &core.Fault{
-			Code: core.FaultUnavailable, Transient: true,
-			Message: "no connected subscriber at " + p.config.Address() + " after " + p.config.Wait.String(),
-		}
+		return fault.Passing(core.FaultUnavailable, "start the subscriber, or correct the address",
+			"no connected subscriber at %s after %v", p.config.Address(), p.config.Wait)
 	}
 }
 

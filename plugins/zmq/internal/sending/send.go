@@ -4,8 +4,6 @@ package sending
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -73,16 +71,4 @@ func (p *Push) tellSenders() {
 		close(p.changed)
 		p.changed = nil
 	}
-}
-
-// canceled is the fault of a message that was given up while it waited.
-func canceled(name string, cause error) *core.Fault {
-	f := &core.Fault{
-		Code:    core.FaultCanceled,
-		Message: fmt.Sprintf("publish to %q: no peer had room; the message was not sent: %v", name, cause),
-	}
-	if errors.Is(cause, context.DeadlineExceeded) {
-		f.Code, f.Transient = core.FaultTimeout, true
-	}
-	return f
 }
