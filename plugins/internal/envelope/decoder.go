@@ -19,7 +19,7 @@ type Decoder struct {
 
 	memory slab[byte]
 	lists  slab[core.Header]
-	names  names
+	names  lineNames
 }
 
 // Expect says how many payloads are decoded next and how many bytes they have

@@ -105,7 +105,7 @@ func (d *Decoder) blocks(block []byte) (core.Headers, bool, error) {
 		var name, value []byte
 		name, block, _ = cut(block)
 		value, block, _ = cut(block)
-		headers = append(headers, core.Header{Name: d.names.intern(name), Value: value})
+		headers = append(headers, core.Header{Name: d.names.Intern(name), Value: value})
 	}
 	return d.lists.take(count + 1)[:count], true, nil
 }

@@ -18,7 +18,7 @@ import (
 type Decoder struct {
 	memory *Memory
 	free   []core.Header
-	names  names
+	names  lineNames
 }
 
 // Memory is what a Decoder takes lists of headers from. The zero value has none
@@ -86,7 +86,7 @@ func (d *Decoder) decode(first *core.Header, frames [][]byte, m *core.Message) *
 		f.Code = code
 		return f
 	}
-	m.Name = d.names.intern(frames[0])
+	m.Name = d.names.Intern(frames[0])
 	if len(block) == 0 {
 		m.Headers = d.only(first)
 		return nil

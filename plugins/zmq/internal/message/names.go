@@ -2,49 +2,25 @@
 
 package message
 
-import "bytes"
+import (
+	"bytes"
 
-// The names that are remembered: foreign input must not fill memory with them.
-const (
-	knownNames = 64
-	inOrder    = 8
-	longName   = 64
+	"github.com/longshore-go/longshore/plugins/internal/names"
 )
 
-// names remembers names of messages and headers, so that one that comes again
+// inOrder is for how many lines the name that each had the last time is known.
+const inOrder = 8
+
+// lineNames remembers names of messages and headers, so that one that comes again
 // takes no memory of its own.
-type names struct {
-	known [knownNames]string // by slot
-	order [inOrder]string    // of the last header lines, as they came
-}
-
-// intern returns b as text.
-func (n *names) intern(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	if len(b) > longName {
-		return string(b)
-	}
-	at := &n.known[slot(b)]
-	if *at != string(b) {
-		*at = string(b)
-	}
-	return *at
-}
-
-// slot is where a name is remembered.
-func slot(b []byte) uint32 {
-	h := uint32(len(b))
-	h = h*31 + uint32(b[0])
-	h = h*31 + uint32(b[len(b)/2])
-	h = h*31 + uint32(b[len(b)-1])
-	return h % knownNames
+type lineNames struct {
+	names.Table
+	order [inOrder]string // of the last header lines, as they came
 }
 
 // header splits line i of a header frame. It reports false for one that has no
 // colon. The name that the line had the last time is looked at first.
-func (n *names) header(i int, line []byte) (name string, value []byte, ok bool) {
+func (n *lineNames) header(i int, line []byte) (name string, value []byte, ok bool) {
 	if i < inOrder {
 		name = n.order[i]
 		if k := len(name); k > 0 && len(line) > k && line[k] == ':' && string(line[:k]) == name {
@@ -55,8 +31,8 @@ func (n *names) header(i int, line []byte) (name string, value []byte, ok bool) 
 	if !ok {
 		return "", nil, false
 	}
-	name = n.intern(bytes.TrimSpace(before))
-	if i < inOrder && len(name) <= longName {
+	name = n.Intern(bytes.TrimSpace(before))
+	if i < inOrder && len(name) <= names.Longest {
 		n.order[i] = name
 	}
 	return name, trim(after), true
