@@ -64,6 +64,12 @@ func (k keyed) explained(t *testing.T, b *bench, set settings.Settings) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return afterRetry(t, tables)
+}
+
+// afterRetry is the order of the row of a retry.
+func afterRetry(t *testing.T, tables []core.Table) string {
+	t.Helper()
 	for _, r := range tables[0].Profiles[0].Rows {
 		if r.Outcome == "retry" {
 			return r.Order

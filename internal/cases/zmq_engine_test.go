@@ -251,13 +251,7 @@ func (s *service) explainedOrder(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range tables[0].Profiles[0].Rows {
-		if r.Outcome == "retry" {
-			return r.Order
-		}
-	}
-	t.Fatalf("no row of a retry in %v", tables)
-	return ""
+	return afterRetry(t, tables)
 }
 
 // E-16: a bridge from queue to queue that passes headers on as they are. The far

@@ -16,21 +16,8 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
-
-// until waits for a condition.
-func until(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			tb.Fatalf("not within %v: %s", limit, what)
-		}
-		<-tick.C
-	}
-}
 
 func (q *Queue) begunBytes() int {
 	q.mu.Lock()
@@ -48,7 +35,7 @@ func TestPartlyWrittenIsUnknown(t *testing.T) {
 			t.Fatal("no room")
 		}
 	}
-	until(t, "a part is written", func() bool { return q.begunBytes() > 0 })
+	zmqtest.Until(t, "a part is written", func() bool { return q.begunBytes() > 0 })
 	left := q.Abort(errors.New("the cable is cut"))
 	if len(left) != 2 || left[0].Ticket().I != 1 || left[1].Ticket().I != 2 {
 		t.Errorf("unsent %v, want the second and the third", left)
@@ -100,7 +87,7 @@ func TestFates(t *testing.T) {
 			}
 		}
 		if rapid.Bool().Draw(rt, "wait") {
-			until(t, "something is written", func() bool {
+			zmqtest.Until(t, "something is written", func() bool {
 				n, _ := q.Depth()
 				return q.begunBytes() > 0 || n == 0 || r.count(pluginapi.ReceiptConfirmed) > 0
 			})
@@ -153,7 +140,7 @@ func TestWriteFails(t *testing.T) {
 			far.Close()
 			r := newReceipts()
 			n := 0
-			until(t, "the write fails", func() bool {
+			zmqtest.Until(t, "the write fails", func() bool {
 				if q.Push(text("x"), "jobs", nil, r.ticket(n)) {
 					n++
 				}
@@ -227,7 +214,7 @@ func TestBoundMessagesStay(t *testing.T) {
 	bound := r.ticket(1)
 	bound.Bound = true
 	q.Push(text("x"), "jobs", nil, bound)
-	until(t, "a part is written", func() bool { return q.begunBytes() > 0 })
+	zmqtest.Until(t, "a part is written", func() bool { return q.begunBytes() > 0 })
 	if left := q.Abort(nil); len(left) != 0 {
 		t.Errorf("%d handed back", len(left))
 	}

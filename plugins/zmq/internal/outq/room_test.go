@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 func TestRoom(t *testing.T) {
@@ -63,7 +64,7 @@ func TestControlGoesBetweenMessages(t *testing.T) {
 	first, second := &core.Message{Payload: make([]byte, 16<<20)}, &core.Message{Payload: make([]byte, 300_000)}
 	r := newReceipts()
 	q.Push(first, "", nil, r.ticket(0))
-	until(t, "a part is written", func() bool { return q.begunBytes() > 0 })
+	zmqtest.Until(t, "a part is written", func() bool { return q.begunBytes() > 0 })
 	q.Push(second, "", nil, r.ticket(1))
 	command := []byte("\x04\x05\x04PONG")
 	if !q.Control(command) {
@@ -132,7 +133,7 @@ func TestSharedMemory(t *testing.T) {
 	if n := s.refs.Load(); n != 2 {
 		t.Errorf("%d references, want those of the third queue", n)
 	}
-	until(t, "a part is written", func() bool { return all[2].begunBytes() > 0 })
+	zmqtest.Until(t, "a part is written", func() bool { return all[2].begunBytes() > 0 })
 	if left := all[2].Abort(nil); len(left) != 0 {
 		t.Errorf("%d shared messages handed back", len(left))
 	}
@@ -159,7 +160,7 @@ func TestIdleQueueKeepsNothing(t *testing.T) {
 		}
 	}
 	r.await(t, n)
-	until(t, "the writer rests", func() bool {
+	zmqtest.Until(t, "the writer rests", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return q.idle

@@ -29,11 +29,11 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 			for i := range silent {
 				silent[i] = raw(t, address)
 			}
-			wait(t, "500 handshakes", func() bool { return s.Counters().Handshakes == len(silent) })
+			zmqtest.Until(t, "500 handshakes", func() bool { return s.Counters().Handshakes == len(silent) })
 
 			began := time.Now()
 			send(t, foreign(t, address, zmq4.Push), "m1")
-			wait(t, "a message", func() bool { return s.have() == 1 })
+			zmqtest.Until(t, "a message", func() bool { return s.have() == 1 })
 			if took := time.Since(began); took > 2*time.Second {
 				t.Errorf("a peer beside %d silent connections was heard after %v", len(silent), took)
 			}
@@ -43,7 +43,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 					t.Fatalf("silent connection %d is still open", i)
 				}
 			}
-			wait(t, "no handshakes", func() bool { return s.Counters().Handshakes == 0 })
+			zmqtest.Until(t, "no handshakes", func() bool { return s.Counters().Handshakes == 0 })
 			if n := s.Counters(); n.Peers != 1 || n.Failed != int64(len(silent)) {
 				t.Errorf("counters: %+v", n)
 			}
@@ -56,7 +56,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 func warned(t *testing.T, s *served, since time.Time, words ...string) {
 	t.Helper()
 	words = append(words, "level=WARN")
-	wait(t, fmt.Sprintf("a line with %q", words), func() bool { return len(s.log.with(words...)) > 0 })
+	zmqtest.Until(t, fmt.Sprintf("a line with %q", words), func() bool { return len(s.log.with(words...)) > 0 })
 	found := s.log.with(words...)
 	most := int(time.Since(since)/time.Second) + 1
 	if len(found) > most {
@@ -101,12 +101,12 @@ hear()
 		fmt.Fprint(nc, "GET / HTTP/1.1\r\n\r\n")
 		nc.Close()
 	}
-	wait(t, "2000 failed handshakes", func() bool { n := s.Counters(); return n.Failed == 2000 && n.Handshakes == 0 })
+	zmqtest.Until(t, "2000 failed handshakes", func() bool { n := s.Counters(); return n.Failed == 2000 && n.Handshakes == 0 })
 	if now := descriptors(t); now > before+1 {
 		t.Errorf("%d descriptors, %d before", now, before)
 	}
 	warned(t, s, began, "no peer came of it", "peer=tcp://127.0.0.1:", "HTTP", "times=")
-	wait(t, "all messages", func() bool { return s.have() == messages })
+	zmqtest.Until(t, "all messages", func() bool { return s.have() == messages })
 	for i, m := range s.got {
 		if want := fmt.Sprintf("m%04d", i); m != want {
 			t.Fatalf("message %d is %q, want %q", i, m, want)
@@ -118,7 +118,7 @@ hear()
 func TestProbesOfPortsAreNotToldOf(t *testing.T) {
 	s := serve(t, zmq4.Pull, bound(t, "tcp://127.0.0.1:0"))
 	raw(t, s.Addresses()[0]).Close()
-	wait(t, "a failed handshake", func() bool { return s.Counters().Failed == 1 })
+	zmqtest.Until(t, "a failed handshake", func() bool { return s.Counters().Failed == 1 })
 	if got := s.log.with("level="); len(got) != 0 {
 		t.Errorf("lines: %q", got)
 	}
@@ -149,7 +149,7 @@ func TestPeersOfTheWrongTypeAreRefused(t *testing.T) {
 	if !ends(nc, patience) {
 		t.Error("the connection is still open")
 	}
-	wait(t, "a failed handshake", func() bool { return s.Counters().Failed == 1 })
+	zmqtest.Until(t, "a failed handshake", func() bool { return s.Counters().Failed == 1 })
 	warned(t, s, began, "SUB", "PULL", fmt.Sprintf("(process %d)", os.Getpid()))
 }
 
@@ -160,16 +160,16 @@ func TestMaxPeers(t *testing.T) {
 
 	t.Run("silent ones give way once they are lazy", func(t *testing.T) {
 		first := raw(t, address)
-		wait(t, "a handshake", func() bool { return s.Counters().Handshakes == 1 })
+		zmqtest.Until(t, "a handshake", func() bool { return s.Counters().Handshakes == 1 })
 		others := []net.Conn{raw(t, address), raw(t, address)}
-		wait(t, "three handshakes", func() bool { return s.Counters().Handshakes == 3 })
+		zmqtest.Until(t, "three handshakes", func() bool { return s.Counters().Handshakes == 3 })
 		if !ends(raw(t, address), patience) {
 			t.Error("a fourth connection was taken")
 		}
 		warned(t, s, began, "no more peers are taken", "max_peers=3")
-		wait(t, "the first is lazy", func() bool { return time.Since(began) > lazy+100*time.Millisecond })
+		zmqtest.Until(t, "the first is lazy", func() bool { return time.Since(began) > lazy+100*time.Millisecond })
 		send(t, foreign(t, address, zmq4.Push), "m1")
-		wait(t, "a message", func() bool { return s.have() == 1 })
+		zmqtest.Until(t, "a message", func() bool { return s.have() == 1 })
 		if !ends(first, patience) {
 			t.Error("the oldest silent connection is still there")
 		}
@@ -181,21 +181,21 @@ func TestMaxPeers(t *testing.T) {
 		}
 	})
 	t.Run("peers stay", func(t *testing.T) {
-		wait(t, "no handshakes", func() bool { return s.Counters().Handshakes == 0 })
+		zmqtest.Until(t, "no handshakes", func() bool { return s.Counters().Handshakes == 0 })
 		there := []*zmtp.Conn{foreign(t, address, zmq4.Push), foreign(t, address, zmq4.Push), foreign(t, address, zmq4.Push)}
 		s.peers(t, 3)
-		wait(t, "peers are no longer new", func() bool { return time.Since(began) > 2*lazy })
+		zmqtest.Until(t, "peers are no longer new", func() bool { return time.Since(began) > 2*lazy })
 		if !ends(raw(t, address), patience) {
 			t.Error("a fourth peer was taken")
 		}
 		for _, conn := range there {
 			send(t, conn, "more")
 		}
-		wait(t, "messages", func() bool { return s.have() == 4 })
+		zmqtest.Until(t, "messages", func() bool { return s.have() == 4 })
 		there[0].NetConn().Close()
 		s.peers(t, 2)
 		send(t, foreign(t, address, zmq4.Push), "again")
-		wait(t, "a message of the new peer", func() bool { return s.have() == 5 })
+		zmqtest.Until(t, "a message of the new peer", func() bool { return s.have() == 5 })
 	})
 	if got := s.Counters().TooMany; got != 2 {
 		t.Errorf("%d connections were too many, want 2", got)

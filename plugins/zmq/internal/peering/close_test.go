@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 // What is queued is written before the end, where there is time to linger.
@@ -37,7 +38,7 @@ func TestCloseLingers(t *testing.T) {
 	if took := time.Since(began); took > patience/2 {
 		t.Errorf("Close took %v: it does not see that the other side has all and has hung up", took)
 	}
-	wait(t, "all messages", func() bool { return other.have() == messages })
+	zmqtest.Until(t, "all messages", func() bool { return other.have() == messages })
 	if got := other.log.with("level=WARN"); len(got) != 0 {
 		t.Errorf("lines: %q", got)
 	}
@@ -96,7 +97,7 @@ func TestCloseWhileAllIsGoingOn(t *testing.T) {
 	shaking, there := raw(t, s.Addresses()[0]), foreign(t, s.Addresses()[0], zmq4.Push)
 	s.peers(t, 1)
 	peer := s.Peers()[0]
-	wait(t, "a handshake", func() bool { return s.Counters().Handshakes == 1 })
+	zmqtest.Until(t, "a handshake", func() bool { return s.Counters().Handshakes == 1 })
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() { s.end(t) })
@@ -113,7 +114,7 @@ func TestCloseWhileAllIsGoingOn(t *testing.T) {
 	}
 	shaking.Close()
 	there.NetConn().Close()
-	wait(t, "as many descriptors as before", func() bool { return descriptors(t) <= before })
+	zmqtest.Until(t, "as many descriptors as before", func() bool { return descriptors(t) <= before })
 }
 
 // A Serve that does not end is named, and the call returns all the same.
@@ -150,7 +151,7 @@ func TestWhyPeersEnd(t *testing.T) {
 	if !ends(bad.NetConn(), patience) {
 		t.Error("the connection is still open")
 	}
-	wait(t, "a line", func() bool {
+	zmqtest.Until(t, "a line", func() bool {
 		return len(s.log.with("level=WARN", "peer=tcp://"+bad.NetConn().LocalAddr().String(), "limit")) == 1
 	})
 	if got := s.Counters(); got.Dropped != 1 {
@@ -173,7 +174,7 @@ func TestHungUp(t *testing.T) {
 			t.Errorf("%s: it is there and has hung up", address)
 		}
 		conn.NetConn().Close()
-		wait(t, "it has hung up", peer.HungUp)
+		zmqtest.Until(t, "it has hung up", peer.HungUp)
 		peer.Close(nil)
 		if !peer.HungUp() {
 			t.Errorf("%s: it is closed and has not hung up", address)
@@ -192,7 +193,7 @@ func TestHandshakesThatComeTooLate(t *testing.T) {
 	if !ends(conn.NetConn(), patience) {
 		t.Error("the connection is still open")
 	}
-	wait(t, "no place is taken", func() bool { taken, _ := s.room.counts(); return taken == 0 })
+	zmqtest.Until(t, "no place is taken", func() bool { taken, _ := s.room.counts(); return taken == 0 })
 	if got := s.Counters(); got.Peers != 0 || got.Attached != 0 {
 		t.Errorf("counters: %+v", got)
 	}

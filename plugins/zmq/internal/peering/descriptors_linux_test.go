@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 // alone runs a test in a process of its own, where it may change what a process
@@ -70,7 +71,7 @@ func TestWithoutDescriptors(t *testing.T) {
 	if len(taken) == 0 {
 		t.Fatal("not one descriptor was left")
 	}
-	wait(t, "a second line", func() bool {
+	zmqtest.Until(t, "a second line", func() bool {
 		return len(s.log.with("no connection can be accepted", "too many open files", "raise the limit")) >= 2
 	})
 	warned(t, s, began, "no connection can be accepted")
@@ -78,13 +79,13 @@ func TestWithoutDescriptors(t *testing.T) {
 		t.Errorf("%d tries in %v: it does not pause", n, time.Since(began))
 	}
 	send(t, early, "m1")
-	wait(t, "a message of the peer that is there", func() bool { return s.have() == 1 })
+	zmqtest.Until(t, "a message of the peer that is there", func() bool { return s.have() == 1 })
 	for _, nc := range taken {
 		nc.Close()
 	}
 	late := foreign(t, address, zmq4.Push)
 	send(t, late, "m2")
-	wait(t, "a message of a later peer", func() bool { return s.have() == 2 })
+	zmqtest.Until(t, "a message of a later peer", func() bool { return s.have() == 2 })
 }
 
 // A machine that goes without a word is found by what it does not acknowledge.
@@ -109,7 +110,7 @@ func TestMachinesThatAreGone(t *testing.T) {
 	defer s.end(t)
 	foreign(t, s.Addresses()[0], zmq4.Pull)
 	s.peers(t, 1)
-	wait(t, "the handshake is acknowledged", func() bool {
+	zmqtest.Until(t, "the handshake is acknowledged", func() bool {
 		_, outstanding := unanswered(s.Peers()[0].Conn.NetConn())
 		return !outstanding
 	})
@@ -117,7 +118,7 @@ func TestMachinesThatAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	wait(t, "nothing happens to what is idle", func() bool { return time.Since(began) > limit*3/2 })
+	zmqtest.Until(t, "nothing happens to what is idle", func() bool { return time.Since(began) > limit*3/2 })
 	if s.Counters().Peers != 1 {
 		t.Fatal("a peer that was sent nothing is gone")
 	}
@@ -127,7 +128,7 @@ func TestMachinesThatAreGone(t *testing.T) {
 	if took := time.Since(began); took < limit || took > 5*limit {
 		t.Errorf("the peer went after %v, want %v", took, limit)
 	}
-	wait(t, "a line", func() bool { return len(s.log.with("level=WARN", "acknowledged nothing for 900ms")) == 1 })
+	zmqtest.Until(t, "a line", func() bool { return len(s.log.with("level=WARN", "acknowledged nothing for 900ms")) == 1 })
 }
 
 // loopback turns the loopback interface on or off.

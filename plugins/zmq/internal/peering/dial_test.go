@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-zeromq/zmq4"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 func TestBackoff(t *testing.T) {
@@ -165,7 +167,7 @@ func TestDialedSilence(t *testing.T) {
 		}
 		nc.Close()
 	}
-	wait(t, "failures", func() bool { return s.Counters().Failed >= 3 })
+	zmqtest.Until(t, "failures", func() bool { return s.Counters().Failed >= 3 })
 	if got := s.links(); len(got) != 1 || !strings.Contains(got[0], "deadline") {
 		t.Errorf("links: %q", got)
 	}
@@ -185,11 +187,11 @@ func TestPeersThatRestart(t *testing.T) {
 			for round := range 4 {
 				s.peers(t, 1)
 				want = append(want, "true")
-				wait(t, "the link is told", func() bool { return len(s.links()) == len(want) })
+				zmqtest.Until(t, "the link is told", func() bool { return len(s.links()) == len(want) })
 				if !push(s.Peers()[0], "m", ticket(t)) {
 					t.Fatal("no room")
 				}
-				wait(t, "a message", func() bool { return other.have() == 1 })
+				zmqtest.Until(t, "a message", func() bool { return other.have() == 1 })
 				other.end(t)
 				s.peers(t, 0)
 				want = append(want, "false "+address+": "+ErrLeft.Error())
@@ -197,7 +199,7 @@ func TestPeersThatRestart(t *testing.T) {
 					other = serve(t, zmq4.Pull, bound(t, address))
 				}
 			}
-			wait(t, "the link is told", func() bool { return len(s.links()) == len(want) })
+			zmqtest.Until(t, "the link is told", func() bool { return len(s.links()) == len(want) })
 			if d := cmp.Diff(trim(s.links()), want); d != "" {
 				t.Errorf("links (-got +want):\n%s", d)
 			}
@@ -234,15 +236,15 @@ func TestSeveralAddresses(t *testing.T) {
 		t.Errorf("addresses: %q", got)
 	}
 	one.end(t)
-	wait(t, "a line", func() bool { return len(s.log.with("level=WARN", "lost", "peer="+first)) == 1 })
+	zmqtest.Until(t, "a line", func() bool { return len(s.log.with("level=WARN", "lost", "peer="+first)) == 1 })
 	if got := s.links(); len(got) != 1 {
 		t.Errorf("with one of two lost, links: %q", got)
 	}
 	one = serve(t, zmq4.Pull, bound(t, first))
-	wait(t, "a line", func() bool { return len(s.log.with("level=INFO", "back", "peer="+first)) == 1 })
+	zmqtest.Until(t, "a line", func() bool { return len(s.log.with("level=INFO", "back", "peer="+first)) == 1 })
 	one.end(t)
 	two.end(t)
-	wait(t, "the link is down", func() bool { return len(s.links()) == 2 })
+	zmqtest.Until(t, "the link is down", func() bool { return len(s.links()) == 2 })
 	if got := s.log.with("level="); len(got) != 4 {
 		t.Errorf("%d lines, want 4:\n%s", len(got), strings.Join(got, "\n"))
 	}
@@ -252,7 +254,7 @@ func TestSeveralAddresses(t *testing.T) {
 func TestPeersThatRefuse(t *testing.T) {
 	other := serve(t, zmq4.Pub, bound(t, "tcp://127.0.0.1:0"))
 	s := serve(t, zmq4.Push, connected(t, other.Addresses()[0]))
-	wait(t, "three dials", func() bool { return s.Counters().DialErrors >= 3 })
+	zmqtest.Until(t, "three dials", func() bool { return s.Counters().DialErrors >= 3 })
 	if got := s.links(); len(got) != 1 || !strings.Contains(got[0], "PUB") || !strings.Contains(got[0], "PUSH") {
 		t.Errorf("links: %q", got)
 	}
@@ -265,7 +267,7 @@ func TestPeersThatRefuse(t *testing.T) {
 func TestPathsThatAppear(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	s := serve(t, zmq4.Push, connected(t, "ipc://"+path))
-	wait(t, "a dial", func() bool { return s.Counters().DialErrors >= 1 })
+	zmqtest.Until(t, "a dial", func() bool { return s.Counters().DialErrors >= 1 })
 	if got := s.links(); len(got) != 1 || !strings.Contains(got[0], syscall.ENOENT.Error()) {
 		t.Errorf("links: %q", got)
 	}

@@ -20,23 +20,12 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
 // patience is how long a test waits for what takes moments.
 const patience = 10 * time.Second
-
-// wait waits until a condition holds.
-func wait(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !holds(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("after %v: not yet %s", patience, what)
-		}
-	}
-}
 
 // lines is a log that a test reads.
 type lines struct {
@@ -178,7 +167,7 @@ func (s *served) links() []string {
 // peers waits for a number of peers.
 func (s *served) peers(t *testing.T, n int) {
 	t.Helper()
-	wait(t, fmt.Sprintf("%d peers", n), func() bool { return s.Counters().Peers == n })
+	zmqtest.Until(t, fmt.Sprintf("%d peers", n), func() bool { return s.Counters().Peers == n })
 }
 
 // end closes the Peering, as often as it is called.

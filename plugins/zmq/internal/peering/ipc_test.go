@@ -55,7 +55,7 @@ func TestZ09RollingRestart(t *testing.T) {
 	}
 	young := serve(t, zmq4.Pull, bound(t, "ipc://"+path))
 	send(t, kept, "of the old one")
-	wait(t, "a message", func() bool { return old.have() == 1 })
+	zmqtest.Until(t, "a message", func() bool { return old.have() == 1 })
 	old.end(t)
 	if got := entries(t, folder); len(got) != 1 || got[0] != "s" {
 		t.Fatalf("after the old one's end there is %q", got)
@@ -67,7 +67,7 @@ for i in range(10):
     s.send_multipart([b"jobs", b"m%02d" % i])
 hear()
 `, "ipc://"+path)
-	wait(t, "ten messages", func() bool { return young.have() == 10 })
+	zmqtest.Until(t, "ten messages", func() bool { return young.have() == 10 })
 	if got := old.log.with("level=WARN"); len(got) != 0 {
 		t.Errorf("lines of the old one: %q", got)
 	}
@@ -83,7 +83,7 @@ func TestStaleFilesAreReplaced(t *testing.T) {
 	leave(t, path)
 	s := serve(t, zmq4.Pull, bound(t, "ipc://"+path))
 	send(t, foreign(t, "ipc://"+path, zmq4.Push), "m1")
-	wait(t, "a message", func() bool { return s.have() == 1 })
+	zmqtest.Until(t, "a message", func() bool { return s.have() == 1 })
 	if got := entries(t, folder); len(got) != 1 {
 		t.Errorf("there is %q", got)
 	}
@@ -127,7 +127,7 @@ func TestOneOfManyGetsAStalePath(t *testing.T) {
 			t.Fatal("none has the path")
 		}
 		send(t, foreign(t, "ipc://"+path, zmq4.Push), "m1")
-		wait(t, "a message", func() bool { return winner.have() == 1 })
+		zmqtest.Until(t, "a message", func() bool { return winner.have() == 1 })
 		winner.end(t)
 		if got := entries(t, folder); len(got) != 0 {
 			t.Fatalf("in the end there is %q", got)
@@ -143,7 +143,7 @@ func TestLiveFilesAreAConflict(t *testing.T) {
 		t.Errorf("the fault is %d: %v", f.Code, f)
 	}
 	send(t, foreign(t, "ipc://"+path, zmq4.Push), "m1")
-	wait(t, "a message", func() bool { return s.have() == 1 })
+	zmqtest.Until(t, "a message", func() bool { return s.have() == 1 })
 	if got := s.log.with("level="); len(got) != 0 {
 		t.Errorf("lines of the one that is there: %q", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 // A port that the system chose is told, and kept over restarts.
@@ -47,7 +48,7 @@ func TestChosenPortsAreKept(t *testing.T) {
 	}
 	for _, s := range []*served{second, third} {
 		send(t, foreign(t, s.Addresses()[0], zmq4.Push), "m1")
-		wait(t, "a message", func() bool { return s.have() == 1 })
+		zmqtest.Until(t, "a message", func() bool { return s.have() == 1 })
 	}
 }
 
@@ -108,7 +109,7 @@ func TestAllInterfaces(t *testing.T) {
 		t.Fatalf("it listens on %s", address)
 	}
 	send(t, foreign(t, strings.Replace(address, "*", "127.0.0.1", 1), zmq4.Push), "m1")
-	wait(t, "a message", func() bool { return s.have() == 1 })
+	zmqtest.Until(t, "a message", func() bool { return s.have() == 1 })
 }
 
 // Peers stay when no others are taken.
@@ -118,7 +119,7 @@ func TestStopListening(t *testing.T) {
 		conn := foreign(t, s.Addresses()[0], zmq4.Push)
 		s.peers(t, 1)
 		shaking := raw(t, s.Addresses()[0])
-		wait(t, "a handshake", func() bool { return s.Counters().Handshakes == 1 })
+		zmqtest.Until(t, "a handshake", func() bool { return s.Counters().Handshakes == 1 })
 		s.StopListening()
 		s.StopListening()
 		if !ends(shaking, patience) {
@@ -130,7 +131,7 @@ func TestStopListening(t *testing.T) {
 			t.Errorf("%s: it still listens", address)
 		}
 		send(t, conn, "m1")
-		wait(t, "a message", func() bool { return s.have() == 1 })
+		zmqtest.Until(t, "a message", func() bool { return s.have() == 1 })
 		if got := s.log.with("level=WARN"); len(got) != 0 {
 			t.Errorf("%s: lines: %q", address, got)
 		}

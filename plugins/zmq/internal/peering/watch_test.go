@@ -35,10 +35,10 @@ hear()
 	if took := time.Since(began); took < silentIntervals*interval || took > 10*silentIntervals*interval {
 		t.Errorf("a silent peer was closed after %v, want %v", took, silentIntervals*interval)
 	}
-	wait(t, "a line", func() bool {
+	zmqtest.Until(t, "a line", func() bool {
 		return len(s.log.with("level=WARN", "peer=tcp://"+silent.NetConn().LocalAddr().String(), "nothing came from it for 600ms")) == 1
 	})
-	wait(t, "several times that", func() bool { return time.Since(began) > 8*interval })
+	zmqtest.Until(t, "several times that", func() bool { return time.Since(began) > 8*interval })
 	if got := s.Counters(); got.Peers != 1 || got.Dropped != 1 {
 		t.Errorf("counters: %+v", got)
 	}
@@ -106,7 +106,7 @@ say("lost", lost)
 hear()
 `, s.Addresses()[0])
 	p.Expect("lost 0")
-	wait(t, "both messages", func() bool { return s.have() == 2 })
+	zmqtest.Until(t, "both messages", func() bool { return s.have() == 2 })
 	if got := s.Counters(); got.Accepted != 1 || got.Peers != 1 {
 		t.Errorf("counters: %+v", got)
 	}
@@ -128,9 +128,9 @@ func TestHeldBackReadersDoNotMakePeersSilent(t *testing.T) {
 	s.peers(t, 1)
 	began := time.Now()
 	send(t, conn, "m1")
-	wait(t, "several times the limit", func() bool { return time.Since(began) > 5*silentIntervals*interval })
+	zmqtest.Until(t, "several times the limit", func() bool { return time.Since(began) > 5*silentIntervals*interval })
 	close(hold)
-	wait(t, "the message", func() bool { return s.have() == 1 })
+	zmqtest.Until(t, "the message", func() bool { return s.have() == 1 })
 	if !ends(conn.NetConn(), patience) {
 		t.Error("the peer stays although it is silent and read")
 	}
@@ -176,7 +176,7 @@ func TestPeersThatDoNotReadStay(t *testing.T) {
 	for push(peer, strings.Repeat("x", 1<<20), outq.Ticket{}) {
 	}
 	began := time.Now()
-	wait(t, "its window is closed", func() bool { return time.Since(began) > 3*time.Second })
+	zmqtest.Until(t, "its window is closed", func() bool { return time.Since(began) > 3*time.Second })
 	for range 100 {
 		if age, outstanding := unanswered(peer.Conn.NetConn()); outstanding && age > time.Second {
 			t.Fatalf("nothing is acknowledged for %v", age)

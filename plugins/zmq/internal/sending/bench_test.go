@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 // window is how many messages a benchmark has without a receipt, as a host does.
@@ -42,7 +43,7 @@ func BenchmarkPush(b *testing.B) {
 			push := NewPush(Config{})
 			l := listen(b, zmq4.Push, outq.Limits{}, push.Serve)
 			go io.Copy(io.Discard, join(b, l.address, zmq4.Pull, "").conn.NetConn())
-			until(b, "it is attached", func() bool { return push.peers() == 1 })
+			zmqtest.Until(b, "it is attached", func() bool { return push.peers() == 1 })
 			paced(b, size, push.Publish)
 			push.Close(b.Context())
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/internal/interop/libzmq"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 func TestPushToLibzmq(t *testing.T) {
@@ -20,7 +21,7 @@ func TestPushToLibzmq(t *testing.T) {
 	p := libzmq.Start(t)
 	one := p.Open("PULL", libzmq.Options{Connect: []string{b.address}})
 	two := p.Open("PULL", libzmq.Options{Connect: []string{b.address}})
-	until(t, "both are attached", func() bool { return push.peers() == 2 })
+	zmqtest.Until(t, "both are attached", func() bool { return push.peers() == 2 })
 	r := newReceipts()
 	for i := range 4 {
 		push.Publish(text("jobs", fmt.Sprint(i)), r.ticket(i))
@@ -49,7 +50,7 @@ func TestPushLibzmqKilled(t *testing.T) {
 	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
 	p := libzmq.Start(t)
 	p.Open("PULL", libzmq.Options{Connect: []string{b.address}, Set: map[string]int{"RCVHWM": 1}, Deaf: true})
-	until(t, "it is attached", func() bool { return push.peers() == 1 })
+	zmqtest.Until(t, "it is attached", func() bool { return push.peers() == 1 })
 	r := newReceipts()
 	const n = 60
 	body := strings.Repeat("x", 1<<20)
@@ -59,7 +60,7 @@ func TestPushLibzmqKilled(t *testing.T) {
 	r.await(t, 1)
 	before := r.count(pluginapi.ReceiptConfirmed)
 	p.Kill()
-	until(t, "its end is seen", func() bool { return push.peers() == 0 })
+	zmqtest.Until(t, "its end is seen", func() bool { return push.peers() == 0 })
 	got := join(t, b.address, zmq4.Pull, "").drain()
 	r.await(t, n)
 	confirmed, unknown := r.count(pluginapi.ReceiptConfirmed), r.count(pluginapi.ReceiptUnknown)
@@ -82,7 +83,7 @@ func TestPubToLibzmq(t *testing.T) {
 	b := listen(t, zmq4.Pub, outq.Limits{}, pub.Serve)
 	p := libzmq.Start(t)
 	s := p.Open("SUB", libzmq.Options{Connect: []string{b.address}, Subscribe: []string{"events"}})
-	until(t, "it has subscribed", func() bool { return pub.heardFrom() == 1 })
+	zmqtest.Until(t, "it has subscribed", func() bool { return pub.heardFrom() == 1 })
 	pub.Publish(text("other", "x"), outq.Ticket{})
 	pub.Publish(text("events.eu", "y"), outq.Ticket{})
 	if f := s.Receive(1)[0]; string(f[0]) != "events.eu" || string(f[2]) != "y" {

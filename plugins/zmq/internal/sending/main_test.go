@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
@@ -29,20 +30,6 @@ func at(address string) func() string { return func() string { return address } 
 
 // limit is how long a test waits for what must happen.
 const limit = 20 * time.Second
-
-// until waits for a condition.
-func until(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			tb.Fatalf("not within %v: %s", limit, what)
-		}
-		<-tick.C
-	}
-}
 
 // receipts collects what became of messages.
 type receipts struct {
@@ -78,7 +65,7 @@ func (r *receipts) count(s pluginapi.ReceiptStatus) (n int) {
 // await waits for n receipts.
 func (r *receipts) await(tb testing.TB, n int) {
 	tb.Helper()
-	until(tb, "the receipts", func() bool {
+	zmqtest.Until(tb, "the receipts", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.n >= n
@@ -95,7 +82,7 @@ func (r *receipts) of(i int) []pluginapi.Receipt {
 // one returns the only receipt of message i.
 func (r *receipts) one(tb testing.TB, i int) pluginapi.Receipt {
 	tb.Helper()
-	until(tb, "the receipt", func() bool {
+	zmqtest.Until(tb, "the receipt", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.got[i]) > 0

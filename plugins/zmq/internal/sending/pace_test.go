@@ -144,7 +144,7 @@ else:
 hear()
 `, b.address, fmt.Sprint(row.n))
 			p.Expect("subscribed")
-			until(t, "it has subscribed", func() bool { return pub.heardFrom() == 2 })
+			zmqtest.Until(t, "it has subscribed", func() bool { return pub.heardFrom() == 2 })
 			burst(pub, "events", row.n, row.size)
 			p.Expect("all")
 			pub.Close(t.Context())
@@ -178,7 +178,7 @@ func TestPubStoppedAlone(t *testing.T) {
 		t.Errorf("%d were dropped, want all %d", second-first, n)
 	}
 	got := sub.drain()
-	until(t, "it has caught up", func() bool {
+	zmqtest.Until(t, "it has caught up", func() bool {
 		pub.mu.Lock()
 		defer pub.mu.Unlock()
 		left, _ := pub.subscribers[0].peer.Out.Depth()

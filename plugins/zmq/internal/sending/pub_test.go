@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
@@ -51,7 +52,7 @@ func subscriberOf(tb testing.TB, p *Pub, address string, prefixes ...string) *re
 	if _, err := r.conn.NetConn().Write(all); err != nil {
 		tb.Fatal(err)
 	}
-	until(tb, "it has subscribed", func() bool { return p.heardFrom() > n })
+	zmqtest.Until(tb, "it has subscribed", func() bool { return p.heardFrom() > n })
 	return r
 }
 
@@ -73,7 +74,7 @@ func TestPubByPrefix(t *testing.T) {
 	subscribe(t, eu, "events.eu", false)
 	subscribe(t, eu, "news", false)
 	subscribe(t, eu, "unknown", false)
-	until(t, "it has ended one", func() bool {
+	zmqtest.Until(t, "it has ended one", func() bool {
 		pub.mu.Lock()
 		defer pub.mu.Unlock()
 		return !pub.subscribers[1].filter.matches("news")
@@ -82,7 +83,7 @@ func TestPubByPrefix(t *testing.T) {
 	pub.Publish(text("events.eu", "again"), r.ticket(5))
 	eu.expect(t, "again")
 	all.close()
-	until(t, "the other is gone", func() bool { return pub.heardFrom() == 1 })
+	zmqtest.Until(t, "the other is gone", func() bool { return pub.heardFrom() == 1 })
 	pub.Publish(text("events.us", "x"), r.ticket(6))
 	if x := r.one(t, 6); x.Status != pluginapi.ReceiptConfirmed || !x.Unrouted {
 		t.Errorf("nobody wants it: %v", x)
@@ -134,8 +135,8 @@ func TestZ05OneSlowSubscriber(t *testing.T) {
 	}
 	pub.Close(t.Context())
 	slow.close()
-	until(t, "the slow one is gone", func() bool { return pub.heardFrom() == 1 })
-	until(t, "what it had waiting is counted", func() bool { _, lost := pub.Totals(); return lost > 0 })
+	zmqtest.Until(t, "the slow one is gone", func() bool { return pub.heardFrom() == 1 })
+	zmqtest.Until(t, "what it had waiting is counted", func() bool { _, lost := pub.Totals(); return lost > 0 })
 }
 
 func TestZ06MemoryOfAStoppedSubscriber(t *testing.T) {

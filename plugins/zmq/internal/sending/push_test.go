@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 func (p *Push) peers() int {
@@ -28,7 +29,7 @@ func TestPushTwoPeersFourMessages(t *testing.T) {
 	push := NewPush(Config{})
 	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
 	one, two := join(t, b.address, zmq4.Pull, ""), join(t, b.address, zmq4.Pull, "")
-	until(t, "both are attached", func() bool { return push.peers() == 2 })
+	zmqtest.Until(t, "both are attached", func() bool { return push.peers() == 2 })
 	r := newReceipts()
 	for i := range 4 {
 		push.Publish(text("jobs", fmt.Sprint(i)), r.ticket(i))
@@ -65,7 +66,7 @@ func TestZ01ThreePeersShare(t *testing.T) {
 	for range 3 {
 		ends = append(ends, join(t, b.address, zmq4.Pull, "").drain())
 	}
-	until(t, "all are attached", func() bool { return push.peers() == 3 })
+	zmqtest.Until(t, "all are attached", func() bool { return push.peers() == 3 })
 	r := newReceipts()
 	for i := range n {
 		push.Publish(text("jobs", fmt.Sprintf("m%04d", i)), r.ticket(i))
@@ -137,14 +138,14 @@ func TestZ02WorksOnceAPeerAppears(t *testing.T) {
 		t.Fatalf("receipt %v", x)
 	}
 	peer := join(t, b.address, zmq4.Pull, "")
-	until(t, "it is attached", func() bool { return push.peers() == 1 })
+	zmqtest.Until(t, "it is attached", func() bool { return push.peers() == 1 })
 	push.Publish(text("jobs", "kept"), r.ticket(1))
 	peer.expect(t, "kept")
 	if x := r.one(t, 1); x.Status != pluginapi.ReceiptConfirmed {
 		t.Errorf("receipt %v", x)
 	}
 	peer.close()
-	until(t, "its end is seen without a write", func() bool { return push.peers() == 0 })
+	zmqtest.Until(t, "its end is seen without a write", func() bool { return push.peers() == 0 })
 	push.Publish(text("jobs", "nobody"), r.ticket(2))
 	if x := r.one(t, 2); x.Status != pluginapi.ReceiptRefused {
 		t.Errorf("receipt with the peer gone: %v", x)
@@ -174,7 +175,7 @@ func TestPushKilledPeersMessagesGoToAnother(t *testing.T) {
 	push := NewPush(Config{Wait: limit})
 	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
 	dead := join(t, b.address, zmq4.Pull, "")
-	until(t, "it is attached", func() bool { return push.peers() == 1 })
+	zmqtest.Until(t, "it is attached", func() bool { return push.peers() == 1 })
 	r := newReceipts()
 	const n = 40
 	body := strings.Repeat("x", 1<<20)
@@ -183,7 +184,7 @@ func TestPushKilledPeersMessagesGoToAnother(t *testing.T) {
 	}
 	r.await(t, 1)
 	alive := join(t, b.address, zmq4.Pull, "")
-	until(t, "the other is attached", func() bool { return push.peers() == 2 })
+	zmqtest.Until(t, "the other is attached", func() bool { return push.peers() == 2 })
 	push.Publish(text("jobs", "last"), r.ticket(n))
 	alive.expect(t, "last")
 	came := alive.drain()
@@ -224,7 +225,7 @@ func TestZ12CloseWithABlockedPeer(t *testing.T) {
 	push := NewPush(Config{Linger: 50 * time.Millisecond})
 	b := listen(t, zmq4.Push, outq.Limits{Messages: 20}, push.Serve)
 	join(t, b.address, zmq4.Pull, "") // and never reads
-	until(t, "it is attached", func() bool { return push.peers() == 1 })
+	zmqtest.Until(t, "it is attached", func() bool { return push.peers() == 1 })
 	r := newReceipts()
 	const n = 60
 	body := strings.Repeat("x", 1<<20)
@@ -260,7 +261,7 @@ func TestSend(t *testing.T) {
 		t.Fatalf("without a peer: %v, %v", p, f)
 	}
 	peer := join(t, b.address, zmq4.Pull, "")
-	until(t, "it is attached", func() bool { return push.peers() == 1 })
+	zmqtest.Until(t, "it is attached", func() bool { return push.peers() == 1 })
 	if p, f := push.Send(t.Context(), text("rpc", strings.Repeat("x", 16<<20)), r.ticket(1)); p == nil {
 		t.Fatal(f)
 	}
@@ -288,7 +289,7 @@ func TestEmptyMessages(t *testing.T) {
 	push := NewPush(Config{})
 	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
 	peer := join(t, b.address, zmq4.Pull, "")
-	until(t, "it is attached", func() bool { return push.peers() == 1 })
+	zmqtest.Until(t, "it is attached", func() bool { return push.peers() == 1 })
 	push.Publish(&core.Message{}, outq.Ticket{})
 	m, err := peer.next()
 	if err != nil || m.Name != "" || len(m.Headers) != 0 || len(m.Payload) != 0 {
@@ -305,7 +306,7 @@ func TestPushStoppedPeerHoldsNothingUp(t *testing.T) {
 	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
 	join(t, b.address, zmq4.Pull, "") // and never reads
 	got := join(t, b.address, zmq4.Pull, "").drain()
-	until(t, "both are attached", func() bool { return push.peers() == 2 })
+	zmqtest.Until(t, "both are attached", func() bool { return push.peers() == 2 })
 	r := newReceipts()
 	const n = 60
 	body := strings.Repeat("x", 1<<20)
@@ -334,7 +335,7 @@ func TestPushAllocations(t *testing.T) {
 	for range 2 {
 		go io.Copy(io.Discard, join(t, b.address, zmq4.Pull, "").conn.NetConn())
 	}
-	until(t, "both are attached", func() bool { return push.peers() == 2 })
+	zmqtest.Until(t, "both are attached", func() bool { return push.peers() == 2 })
 	const batch = 500
 	done := make(chan struct{}, batch)
 	ticket := outq.Ticket{Done: func(int, pluginapi.Receipt) { done <- struct{}{} }}

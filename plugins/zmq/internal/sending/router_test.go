@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/peering"
+	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
@@ -55,7 +56,7 @@ func newRouted(tb testing.TB, watch bool, limits outq.Limits) *routed {
 // came returns the identity of the n-th peer.
 func (r *routed) came(tb testing.TB, n int) (id []byte) {
 	tb.Helper()
-	until(tb, "a peer is attached", func() bool {
+	zmqtest.Until(tb, "a peer is attached", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if len(r.come) > n {
@@ -94,7 +95,7 @@ func TestRouterByIdentity(t *testing.T) {
 
 	r.Publish([]byte("nobody"), text("zmq-reply:6e6f", "x"), got.ticket(2))
 	named.close()
-	until(t, "it is gone", func() bool {
+	zmqtest.Until(t, "it is gone", func() bool {
 		r.Router.mu.Lock()
 		defer r.Router.mu.Unlock()
 		return len(r.peers) == 1
@@ -140,7 +141,7 @@ func TestRouterHandsOver(t *testing.T) {
 	former := join(t, r.address, zmq4.Dealer, "same")
 	r.came(t, 0)
 	former.close()
-	until(t, "its end has arrived", func() bool {
+	zmqtest.Until(t, "its end has arrived", func() bool {
 		for _, p := range r.peering.Peers() {
 			return p.HungUp()
 		}
@@ -148,7 +149,7 @@ func TestRouterHandsOver(t *testing.T) {
 	})
 	later := join(t, r.address, zmq4.Dealer, "same")
 	r.came(t, 1)
-	until(t, "the former one is closed", func() bool { return len(r.peering.Peers()) == 1 })
+	zmqtest.Until(t, "the former one is closed", func() bool { return len(r.peering.Peers()) == 1 })
 	got := newReceipts()
 	r.Publish([]byte("same"), text("zmq-reply:1", "x"), got.ticket(0))
 	later.expect(t, "x")
@@ -197,11 +198,11 @@ func TestRouterPeerThatDoesNotRead(t *testing.T) {
 	reader.expect(t, "y")
 
 	deaf.close()
-	until(t, "what it was not sent is counted", func() bool { return r.Lost() > 0 })
+	zmqtest.Until(t, "what it was not sent is counted", func() bool { return r.Lost() > 0 })
 	if lost := int(r.Lost()); lost < 9 || lost > 10 {
 		t.Errorf("%d lost of %d", lost, confirmed)
 	}
-	until(t, "it is told", func() bool { return strings.Contains(log.text(), "replies were not sent") })
+	zmqtest.Until(t, "it is told", func() bool { return strings.Contains(log.text(), "replies were not sent") })
 	if text := log.text(); strings.Count(text, "\n") != 1 || !strings.Contains(text, deaf.conn.NetConn().LocalAddr().String()) {
 		t.Errorf("logged %s", text)
 	}
