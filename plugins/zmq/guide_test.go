@@ -15,9 +15,9 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
 

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/pluginapi"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 func (q *Queue) begunBytes() int {

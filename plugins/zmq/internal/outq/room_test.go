@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 func TestRoom(t *testing.T) {

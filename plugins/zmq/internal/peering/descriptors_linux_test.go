@@ -15,8 +15,8 @@ import (
 	"github.com/go-zeromq/zmq4"
 	"golang.org/x/sys/unix"
 
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 // alone runs a test in a process of its own, where it may change what a process

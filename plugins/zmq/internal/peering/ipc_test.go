@@ -15,7 +15,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 )
 
 // leave makes the socket's file of a process that was killed.

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 )
 
 // A port that the system chose is told, and kept over restarts.

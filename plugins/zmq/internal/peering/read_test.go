@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zeromq/zmq4"
 
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 

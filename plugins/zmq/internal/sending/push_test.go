@@ -14,9 +14,9 @@ import (
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
 )
 
 func (p *Push) peers() int {

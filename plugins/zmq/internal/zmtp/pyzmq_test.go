@@ -13,7 +13,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/longshore-go/longshore/plugins/zmq/internal/zmqtest"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
