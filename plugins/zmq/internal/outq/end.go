@@ -61,9 +61,10 @@ func (q *Queue) Lost() int {
 
 // Abort ends the queue and its writer at once, also within a write; what the
 // operating system has not taken by then is not written. It returns the messages
-// of which nothing was written, in order, to be sent elsewhere: their tickets are
-// not answered. One that was written in part has an unknown receipt. A second
-// call returns none. Where a write has failed before, its error is the cause.
+// that were not written whole, in order, to be sent elsewhere: their tickets are
+// not answered. Of the first a part may have left; the rest never follows, and a
+// peer makes nothing of a part of a message (RFC 23, framing). A second call
+// returns none. Where a write has failed before, its error is the cause.
 func (q *Queue) Abort(cause error) []Unsent {
 	q.mu.Lock()
 	first := true
@@ -98,9 +99,6 @@ func (q *Queue) leave() []Unsent {
 			q.lost++
 		}
 		switch {
-		case i == 0 && q.begun > 0:
-			f := cut(&e, q.begun, cause)
-			answers = append(answers, func() { e.ticket.tell(pluginapi.Unknown(f)) })
 		case e.fanned:
 		case e.ticket.Bound:
 			answers = append(answers, func() { e.ticket.tell(pluginapi.Refused(unwritten(&e, cause))) })
@@ -196,16 +194,10 @@ func (q *Queue) Written() uint64 {
 	return q.written
 }
 
-// unwritten is the fault of a bound message of which nothing was written.
+// unwritten is the fault of a bound message that was not written whole.
 func unwritten(e *entry, cause error) *core.Fault {
 	return fault.Passing(core.FaultUnavailable, "send it again: nobody has it",
-		"%s: the connection ended before it was written (%v); the message was not sent", fault.PublishTo(e.name), cause)
-}
-
-// cut is the fault of a message that was written in part.
-func cut(e *entry, begun int, cause error) *core.Fault {
-	return fault.Passing(core.FaultUnavailable, "send it again if it may come twice",
-		"%s: the connection ended with %d of %d bytes written (%v); the message may have been sent", fault.PublishTo(e.name), begun, e.size, cause)
+		"%s: the connection ended before it was written whole (%v); the message was not sent", fault.PublishTo(e.name), cause)
 }
 
 // fail ends the queue after a write that failed. Who reads the connection is

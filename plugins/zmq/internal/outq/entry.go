@@ -28,8 +28,8 @@ func (e *entry) cost() int64 {
 	return place + int64(len(e.head))
 }
 
-// Unsent is a message of which nothing was written, ready to be given to
-// another queue by PushUnsent.
+// Unsent is a message that was not written whole, ready to be given to another
+// queue by PushUnsent.
 type Unsent struct {
 	head    []byte
 	payload []byte // the caller's, as given to Push

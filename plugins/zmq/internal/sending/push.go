@@ -116,8 +116,8 @@ func (p *Push) remove(peer *peering.Peer) bool {
 
 // Publish sends a message to one of the peers, now or when one has room, and
 // answers the ticket: confirmed when the operating system has all of it, refused
-// when nothing of it was sent, unknown when a part was. It never waits. The bytes
-// of the message must stay as they are until then.
+// when nobody can have it. It never waits. The bytes of the message must stay as
+// they are until then.
 func (p *Push) Publish(m *core.Message, t outq.Ticket) {
 	if f := p.publish(m, t); f != nil {
 		refuse(t, f)
