@@ -172,7 +172,7 @@ func (m *model) crash(t *rapid.T) { m.reopen(t, m.disk.again()) }
 func (m *model) reopen(t *rapid.T, d *memory) {
 	tr, got := m.read(t, d)
 	if m.half != nil {
-		m.between(t, m.kept, *m.half, got)
+		m.between(t, m.kept, *m.half, m.now, got)
 		m.kept = got
 	} else if diff := cmp.Diff(m.kept, got, cmp.AllowUnexported(truth{})); diff != "" {
 		t.Fatalf("position (-want +got):\n%s", diff)
@@ -221,24 +221,28 @@ func (m *model) tear(t *rapid.T) {
 		return
 	}
 	_, got := m.read(t, m.disk.torn(rapid.IntRange(0, 300).Draw(t, "bytes"), rapid.Bool().Draw(t, "first")))
-	m.between(t, m.prior, m.kept, got)
+	m.between(t, m.prior, m.kept, m.kept, got)
 }
 
-// between checks what a write left that was cut off: no record is left out that
-// was not settled by it, and none comes that was settled before.
-func (m *model) between(t *rapid.T, prior, kept, got truth) {
-	if got.next != prior.next && got.next != kept.next {
-		t.Fatalf("next is %d, want %d or %d", got.next, prior.next, kept.next)
+// between checks what writes left that were cut off: the first of them said first,
+// the last one last. No record is left out that they did not settle, and none comes
+// that was settled before.
+func (m *model) between(t *rapid.T, prior, first, last, got truth) {
+	if got.next != prior.next && got.next != first.next && got.next != last.next {
+		t.Fatalf("next is %d, want %d, %d or %d", got.next, prior.next, first.next, last.next)
 	}
 	for i, n := range got.counts {
-		old, before := prior.counts[i]
-		now, after := kept.counts[i]
-		if !before && !after || n < min(old, now) || n > max(old, now) {
-			t.Fatalf("record %d was handed out %d times, before the write %d, behind it %d", i, n, old, now)
+		said := []uint32{prior.counts[i], first.counts[i], last.counts[i]}
+		_, before := prior.counts[i]
+		_, behind := first.counts[i]
+		_, end := last.counts[i]
+		if !before && !behind && !end || n < slices.Min(said) || n > slices.Max(said) {
+			t.Fatalf("record %d was handed out %d times, the writes said %d", i, n, said)
 		}
 	}
-	for i := range kept.counts {
-		if _, ok := got.counts[i]; !ok && i < got.next {
+	for i := range first.counts {
+		_, left := last.counts[i]
+		if _, ok := got.counts[i]; !ok && left && i < got.next {
 			t.Fatalf("record %d is left out", i)
 		}
 	}
