@@ -40,8 +40,7 @@ func misses(b *book, endpoint string) int {
 // Z-05: of two subscribers one is slow. The other one has all of a burst within
 // 5 s. As more comes, what the slow one misses is dropped for it alone, and told
 // to the message.
-func TestZ05OneSlowReader(t *testing.T) {
-	t.Parallel()
+func TestZ05OneSlowReader(t *testing.T) { // alone, since it takes all there is of the machine
 	const burst, total = 60, 260
 	p := newService(t)
 	set := bound(settings.PatternFanOut, anyPort)
@@ -123,8 +122,7 @@ func idle(t *testing.T, r *tally) {
 
 // Z-06: a subscriber is stopped and never reads. 2 GiB later the plugin has not
 // taken 256 MiB, the drops are told, and another endpoint goes on.
-func TestZ06Memory(t *testing.T) {
-	t.Parallel()
+func TestZ06Memory(t *testing.T) { // alone, since it takes all there is of the machine
 	const messages, most = 2048, 256 << 10 // KiB
 	s := newService(t)
 	out := s.zmq("out", bound(settings.PatternFanOut, anyPort))

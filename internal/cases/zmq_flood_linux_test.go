@@ -106,8 +106,7 @@ func toldLost(t *testing.T, b *book) (peers, own int) {
 
 // A service is stopped while far more waits for it than it can handle: what has
 // run and what is told as lost is what was sent, to the message.
-func TestStopInAFlood(t *testing.T) {
-	t.Parallel()
+func TestStopInAFlood(t *testing.T) { // alone, since it takes all there is of the machine
 	const n = 900
 	for _, side := range []string{"bound", "dialing"} {
 		for _, limit := range []time.Duration{0, time.Second} { // handlers return, or do not
@@ -116,7 +115,6 @@ func TestStopInAFlood(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s, limit %v, retries %v", side, limit, retries), func(t *testing.T) {
-					t.Parallel()
 					s := newService(t, host.WithDrainLimit(limit))
 					var l net.Listener
 					rules := []host.Rule{host.Workers(4)}
@@ -202,8 +200,7 @@ func checkFlood(t *testing.T, s *service, runs *tally, n int, err error) {
 }
 
 // The same where a second signal ends the service at once.
-func TestStopInAFloodTwice(t *testing.T) {
-	t.Parallel()
+func TestStopInAFloodTwice(t *testing.T) { // alone, since it takes all there is of the machine
 	const n = 800
 	dir, _ := gates(t)
 	address := freeAddress(t)

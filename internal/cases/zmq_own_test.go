@@ -19,8 +19,7 @@ import (
 // A handler publishes two messages to its own queue for each that it gets. Past
 // the bound publishes are refused as exhausted, for now and never sent; no worker
 // stands still, and when the growth ends all that was taken is handled.
-func TestOwnPublishesThatGrow(t *testing.T) {
-	t.Parallel()
+func TestOwnPublishesThatGrow(t *testing.T) { // alone, since it takes all there is of the machine
 	for _, workers := range []int{1, 16} {
 		payload := make([]byte, 1) // the bound is in messages
 		if workers > 1 || raceEnabled {
