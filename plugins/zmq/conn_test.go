@@ -306,12 +306,12 @@ func TestAfterClose(t *testing.T) {
 
 // Where the socket cannot be opened again to read, calls say why, until it can.
 func TestExchangeFails(t *testing.T) {
-	folder, err := os.MkdirTemp("", "ls-zmq-")
+	outer, err := os.MkdirTemp("", "ls-zmq-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	folder = filepath.Join(folder, "run")
+	t.Cleanup(func() { os.RemoveAll(outer) })
+	folder := filepath.Join(outer, "run")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
