@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -60,21 +59,7 @@ func writes(keys ...string) pluginapi.Usage {
 // configure configures an endpoint that logs to log, nil = nowhere.
 func configure(t testing.TB, set settings.Settings, log io.Writer, opts ...file.Option) pluginapi.Endpoint {
 	t.Helper()
-	raw, err := pluginapi.EncodeSettings(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if log == nil {
-		log = io.Discard
-	}
-	e, err := file.New(opts...).Configure(pluginapi.Settings{
-		Options: pluginapi.NewOptions(raw), Endpoint: "in", Generation: 1,
-		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return servicetest.Configure(t, file.New(opts...), set, nil, log)
 }
 
 // connect connects an endpoint that is used so.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -118,18 +117,7 @@ func openOn(t *testing.T, set settings.Settings, out *os.File) *bench {
 
 func configure(t *testing.T, set settings.Settings, stdio *pluginapi.Stdio, log io.Writer) pluginapi.Endpoint {
 	t.Helper()
-	raw, err := pluginapi.EncodeSettings(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := pipe.New(pipe.Clock(func() time.Time { return sampleTime })).Configure(pluginapi.Settings{
-		Options: pluginapi.NewOptions(raw), Endpoint: "in", Generation: 1, Stdio: stdio,
-		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return servicetest.Configure(t, pipe.New(pipe.Clock(func() time.Time { return sampleTime })), set, stdio, log)
 }
 
 // feed writes input and ends it.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -38,21 +37,7 @@ const closed = "tcp://127.0.0.1:1"
 // configure configures an endpoint that logs to log, nil = nowhere.
 func configure(t testing.TB, set settings.Settings, log io.Writer) pluginapi.Endpoint {
 	t.Helper()
-	raw, err := pluginapi.EncodeSettings(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if log == nil {
-		log = io.Discard
-	}
-	e, err := zmq.New().Configure(pluginapi.Settings{
-		Options: pluginapi.NewOptions(raw), Endpoint: "in", Generation: 1,
-		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return servicetest.Configure(t, zmq.New(), set, nil, log)
 }
 
 // bench is an endpoint that is called directly.
