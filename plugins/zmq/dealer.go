@@ -203,7 +203,7 @@ func (d *dealer) given(r *request, p *peering.Peer) {
 }
 
 // takeBack takes note that nobody has a request: the peer that was given it is
-// gone, and was sent nothing of it.
+// gone, and was not sent all of it.
 func (d *dealer) takeBack(r *request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -128,8 +128,8 @@ func sendLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/10, sendReserve)))
 }
 
-// await waits for the reply. again says that the peer is gone and was sent
-// nothing of the request.
+// await waits for the reply. again says that the peer is gone and was not sent
+// all of the request.
 func (d *dealer) await(ctx context.Context, r *request, failed <-chan pluginapi.Receipt) (_ core.Message, again bool, f *core.Fault) {
 	select {
 	case m := <-r.reply:

@@ -2,8 +2,7 @@
 
 // Package outq is what waits to be written to one connection: a bounded queue
 // of whole messages and a goroutine that writes them, many with one call. It
-// knows of every message whether the operating system has all of it, a part, or
-// nothing.
+// knows of every message whether the operating system has all of it.
 package outq
 
 import (
@@ -50,7 +49,7 @@ type Ticket struct {
 	Done func(i int, r pluginapi.Receipt)
 	I    int
 	// Bound says that the message goes to this peer or to none: Abort refuses it
-	// where nothing of it was written, and does not return it.
+	// where it was not written whole, and does not return it.
 	Bound bool
 }
 
