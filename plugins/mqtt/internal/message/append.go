@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+)
+
+// Params is what a PUBLISH has beside its message.
+type Params struct {
+	QoS         byte
+	Dup         bool
+	Retain      bool
+	ID          uint16 // left out at QoS 0
+	Expiry      uint32 // seconds, where HasExpiry
+	HasExpiry   bool
+	ContentType []byte // beats the header content-type; nil = the header's
+}
+
+// The bytes of properties beside what they hold.
+const (
+	formatSize = 2
+	expirySize = 5
+	stringSize = 3
+	userSize   = 5
+)
+
+// Size returns how many bytes Append appends for a message that Check takes, the
+// whole packet. More than packet.MaxSize cannot be written.
+func Size(m *core.Message, p *Params) int {
+	h := p.head(m)
+	return packet.PublishSize(&h, propertiesSize(m, p), len(m.Payload))
+}
+
+// Append appends the PUBLISH of a message that Check takes, of at most
+// packet.MaxSize bytes.
+func Append(dst []byte, m *core.Message, p *Params) []byte {
+	dst = slices.Grow(dst, Size(m, p))
+	return append(AppendHead(dst, m, p), m.Payload...)
+}
+
+// AppendHead appends what comes before the payload's bytes. The order of
+// properties is the reference's.
+func AppendHead(dst []byte, m *core.Message, p *Params) []byte {
+	h := p.head(m)
+	dst = packet.AppendPublishHead(dst, &h, propertiesSize(m, p), len(m.Payload))
+	media := p.contentType(m)
+	if media != nil {
+		dst = append(dst, packet.PropPayloadFormat, packet.PayloadFormat(media.Value))
+	}
+	if p.HasExpiry {
+		dst = binary.BigEndian.AppendUint32(append(dst, packet.PropExpiry), p.Expiry)
+	}
+	for i := range m.Headers {
+		switch h := &m.Headers[i]; kindOf(h.Name) {
+		case kindReplyTo:
+			dst = packet.AppendString(append(dst, packet.PropResponseTopic), h.Value)
+		case kindCorrelationID:
+			dst = packet.AppendString(append(dst, packet.PropCorrelationData), h.Value)
+		case kindUser:
+			dst = packet.AppendString(append(dst, packet.PropUser), h.Name)
+			dst = packet.AppendString(dst, h.Value)
+		}
+	}
+	if media != nil {
+		dst = packet.AppendString(append(dst, packet.PropContentType), media.Value)
+	}
+	return dst
+}
+
+func (p *Params) head(m *core.Message) packet.Head {
+	return packet.Head{QoS: p.QoS, Dup: p.Dup, Retain: p.Retain, ID: p.ID, Topic: m.Name}
+}
+
+// contentType is the header that says what the packet does, nil = none.
+func (p *Params) contentType(m *core.Message) *core.Header {
+	if p.ContentType != nil {
+		return &core.Header{Value: p.ContentType}
+	}
+	for i := range m.Headers {
+		if kindOf(m.Headers[i].Name) == kindContentType {
+			return &m.Headers[i]
+		}
+	}
+	return nil
+}
+
+// propertiesSize is how many bytes the properties take.
+func propertiesSize(m *core.Message, p *Params) int {
+	n := 0
+	if media := p.contentType(m); media != nil {
+		n += formatSize + stringSize + len(media.Value)
+	}
+	if p.HasExpiry {
+		n += expirySize
+	}
+	for i := range m.Headers {
+		switch h := &m.Headers[i]; kindOf(h.Name) {
+		case kindReplyTo, kindCorrelationID:
+			n += stringSize + len(h.Value)
+		case kindUser:
+			n += userSize + len(h.Name) + len(h.Value)
+		}
+	}
+	return n
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"fmt"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+)
+
+// A Decoder reads messages. Values and payloads stay where the packet lies; lists
+// of headers come out of the memory of Use. The zero value is ready. One goroutine
+// uses it at a time.
+type Decoder struct {
+	memory *Memory
+	free   []core.Header
+	names  propertyNames
+}
+
+// Use makes the decoder take lists from m from now on, from its beginning:
+// nothing that was taken from it may be in use any more. Without memory, nil, each
+// list has its own.
+func (d *Decoder) Use(m *Memory) {
+	d.memory, d.free = m, nil
+	if m != nil {
+		d.free = m.headers
+	}
+}
+
+// ours is how many headers there are at most beside the user properties, and one
+// that the list has room for.
+const ours = int(kinds) + 2
+
+var yes = []byte("true")
+
+// Decode reads a PUBLISH that packet.ParsePublish has taken. Headers are the user
+// properties with their case, order and repeats (D25), then content-type, reply-to
+// and correlation-id from their properties, then Retained and Redelivered where
+// they are true. A user property that has the name of one of those gives way to it; where
+// there is no such property it stands in its place, of several the last. The list
+// has room for one more. Payload and values lie in the packet.
+//
+// The fault says what cannot be read: a string that is not UTF-8 or has a null
+// character, a Response Topic that is none, more than MaxHeaders user properties.
+// The message has what can be had then: topic, payload, and the headers that can
+// be read, none where they are too many.
+func (d *Decoder) Decode(p *packet.Publish, m *core.Message) *core.Fault {
+	*m = core.Message{Name: d.names.topic(p.Topic), Payload: p.Payload}
+	if len(p.Properties) == 0 && !p.Retain && !p.Dup {
+		m.Headers = d.take(d.list(1))
+		return nil
+	}
+	if n := p.Users(); n > MaxHeaders {
+		m.Headers = d.take(d.list(1))
+		f := undecodable(m, fmt.Sprintf("%d user properties, the limit is %d", n, MaxHeaders))
+		f.Code = core.FaultTooLarge
+		return f
+	}
+	headers, reason := d.properties(p, d.list(p.Users()+ours))
+	if p.Retain {
+		headers = append(headers, core.Header{Name: Retained, Value: yes[:len(yes):len(yes)]})
+	}
+	if p.Dup {
+		headers = append(headers, core.Header{Name: Redelivered, Value: yes[:len(yes):len(yes)]})
+	}
+	m.Headers = d.take(headers)
+	if reason != "" {
+		return undecodable(m, reason)
+	}
+	return nil
+}
+
+// properties appends the headers that are properties, and says what cannot be
+// read of them.
+func (d *Decoder) properties(p *packet.Publish, headers core.Headers) (_ core.Headers, reason string) {
+	var own [kindOwn]core.Header
+	user := 0
+	for rest := p.Properties; len(rest) > 0; {
+		var f packet.Property
+		var ok bool
+		if f, rest, ok = packet.CutProperty(rest); !ok {
+			break
+		}
+		var h core.Header
+		var k kind
+		var why string
+		switch f.ID {
+		case packet.PropUser:
+			h, k, why = d.user(p, user, f)
+			user++
+		case packet.PropContentType:
+			h, k, why = single(contentType, f.Value, kindContentType)
+		case packet.PropResponseTopic:
+			h, k, why = single(replyTo, f.Value, kindReplyTo)
+		case packet.PropCorrelationData:
+			h, k, why = single(correlationID, f.Value, kindCorrelationID)
+		default:
+			continue
+		}
+		switch {
+		case why != "":
+			if reason == "" {
+				reason = why
+			}
+		case k == kindUser:
+			headers = append(headers, h)
+		case k != kindOwn:
+			own[k] = h
+		}
+	}
+	for k := range own {
+		if own[k].Value != nil {
+			headers = append(headers, own[k])
+		}
+	}
+	return headers, reason
+}
+
+// single is the header of a property of its own, or why it cannot be read.
+func single(name string, value []byte, k kind) (_ core.Header, _ kind, reason string) {
+	switch {
+	case k != kindCorrelationID && !readable(value):
+		reason = fmt.Sprintf("the property %s is not UTF-8, or has a null character: %.80q", name, value)
+	case k == kindReplyTo && !replyTopic(value):
+		reason = fmt.Sprintf("the property %s is no topic: %.80q", name, value)
+	}
+	return core.Header{Name: name, Value: value}, k, reason
+}
+
+// user is the header of user property i, or why it cannot be read. One that gives
+// way to a property is of kindOwn.
+func (d *Decoder) user(p *packet.Publish, i int, f packet.Property) (_ core.Header, _ kind, reason string) {
+	name, ok := d.names.header(i, f.Name)
+	if !ok {
+		return core.Header{}, kindUser, fmt.Sprintf("the name of a user property is not UTF-8, or has a null character: %.80q", f.Name)
+	}
+	k := kindOf(name)
+	if k != kindUser && (k == kindOwn || p.Has(properties[k])) {
+		return core.Header{}, kindOwn, ""
+	}
+	switch {
+	case !readable(f.Value):
+		reason = fmt.Sprintf("the user property %.80q is not UTF-8, or has a null character: %.80q", name, f.Value)
+	case k == kindReplyTo && !replyTopic(f.Value):
+		reason = fmt.Sprintf("the user property %s is no topic: %.80q", name, f.Value)
+	}
+	return core.Header{Name: name, Value: f.Value}, k, reason
+}
+
+// properties are the properties of the kinds that have one.
+var properties = [kinds]byte{
+	kindContentType: packet.PropContentType, kindReplyTo: packet.PropResponseTopic, kindCorrelationID: packet.PropCorrelationData,
+}
+
+func undecodable(m *core.Message, reason string) *core.Fault {
+	return &core.Fault{Code: core.FaultInvalid, Message: fmt.Sprintf("read a message of the topic %.200q: %s", m.Name, reason)}
+}
