@@ -43,7 +43,7 @@ type Settings struct {
 	ReceiveMaximum int `json:"receive_maximum,omitempty" default:"1000" min:"1" max:"65535" doc:"The most messages of QoS 1 and 2 of one connection that are unsettled at a time."`
 	// PublishWindow is how many published messages of QoS 1 and 2 of one connection
 	// may wait for the server's answer, less where the server says so. Default 1024.
-	PublishWindow int `json:"publish_window,omitempty" default:"1024" min:"1" max:"65535" doc:"The most published messages of QoS 1 and 2 that wait for the server's answer."`
+	PublishWindow int `json:"publish_window,omitempty" default:"1024" min:"1" max:"65279" doc:"The most published messages of QoS 1 and 2 that wait for the server's answer."`
 	// QoS0Queue and QoS0QueueBytes bound the messages of QoS 0 of one connection
 	// that wait for their subscriptions. What comes beyond them is dropped, counted
 	// and warned about. Defaults 65536 and 64 MiB.

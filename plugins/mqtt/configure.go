@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mqtt
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/mqtt/settings"
+)
+
+// The bounds of settings; both travel as whole seconds [MQTT-3.1.2.10, 3.1.2.11.2].
+const (
+	maxKeepAlive = math.MaxUint16 * time.Second
+	// longest leaves out the value that means for ever: a session that nothing
+	// ends is nothing a setting should make by mistake.
+	longest = (math.MaxUint32 - 1) * time.Second
+)
+
+// check reads the address, and says what is wrong with settings beyond their
+// schema.
+func (e *endpoint) check() []core.Diagnostic {
+	var wrong diagnostics
+	s := &e.settings
+	server, message, fix := parseURL(s.URL)
+	if message != "" {
+		wrong.add("url", message, fix)
+	} else {
+		wrong.user(&server, s)
+		wrong.tls(&server, s)
+	}
+	e.server = server
+	wrong.text("client_id", s.ClientID)
+	wrong.text("username", s.Username)
+	if d := time.Duration(*s.KeepAlive); d < 0 || d > maxKeepAlive || d%time.Second != 0 {
+		wrong.add("keep_alive", fmt.Sprintf("is %v", d), "give whole seconds from 0 (off) to 65535")
+	}
+	wrong.seconds("session_expiry", s.SessionExpiry)
+	if s.Will != nil {
+		wrong.will(s.Will, s.MaxPacketSize)
+	}
+	return wrong
+}
+
+// diagnostics are what is wrong with settings.
+type diagnostics []core.Diagnostic
+
+func (w *diagnostics) add(path, message, fix string) {
+	*w = append(*w, core.Diagnostic{Path: path, Message: message, Fix: fix})
+}
+
+// seconds checks a time that travels as whole seconds.
+func (w *diagnostics) seconds(path string, value core.Duration) {
+	if d := time.Duration(value); d < 0 || d > longest || d%time.Second != 0 {
+		w.add(path, fmt.Sprintf("is %v", d), fmt.Sprintf("give whole seconds, at most %d", int64(longest/time.Second)))
+	}
+}
+
+// text checks a text of the protocol: a server may close the connection over a
+// control character [MQTT-1.5.4].
+func (w *diagnostics) text(path, value string) {
+	if why := badText(value); why != "" {
+		w.add(path, why, "use up to 65535 bytes of text without control characters")
+	}
+}
+
+// user checks who the endpoint introduces itself as, and takes it over.
+func (w *diagnostics) user(server *server, s *settings.Settings) {
+	const fix = "leave it out there or here"
+	switch {
+	case server.username != nil && s.Username != "":
+		w.add("username", "is given beside the user in url", fix)
+	case server.username != nil && !s.Password.IsZero():
+		w.add("password", "is given beside the user in url", fix)
+	case server.username == nil:
+		if s.Username != "" {
+			server.username = &s.Username
+		}
+		if !s.Password.IsZero() {
+			password := s.Password.Reveal()
+			server.password = &password
+		}
+	default:
+		w.text("url", *server.username)
+	}
+	if server.password != nil && len(*server.password) > math.MaxUint16 {
+		w.add("password", fmt.Sprintf("has %d bytes", len(*server.password)), "use at most 65535 bytes")
+	}
+}
+
+// tls checks the settings of TLS. Their files are read when it connects.
+func (w *diagnostics) tls(server *server, s *settings.Settings) {
+	if !server.tls {
+		for _, f := range []struct{ path, value string }{
+			{"tls_ca", s.TLSCA}, {"tls_cert", s.TLSCert}, {"tls_key", s.TLSKey}, {"tls_server_name", s.TLSServerName},
+		} {
+			if f.value != "" {
+				w.add(f.path, "is given, and "+server.shown()+" is not over TLS", "use mqtts:// in url, or leave it out")
+			}
+		}
+		return
+	}
+	switch {
+	case s.TLSCert != "" && s.TLSKey == "":
+		w.add("tls_key", "is missing beside tls_cert", "give the file with the key of the certificate")
+	case s.TLSKey != "" && s.TLSCert == "":
+		w.add("tls_cert", "is missing beside tls_key", "give the file with the certificate of the key")
+	}
+}
+
+// will checks what the server publishes when the connection is lost.
+func (w *diagnostics) will(will *settings.Will, limit int64) {
+	if message, fix := badTopic(will.Topic); message != "" {
+		w.add("will.topic", message, fix)
+	}
+	w.text("will.content_type", will.ContentType)
+	if n := int64(len(will.Payload)); n > math.MaxUint16 || n > limit-packetRoom {
+		w.add("will.payload", fmt.Sprintf("has %d bytes", n), fmt.Sprintf("use at most %d", min(math.MaxUint16, limit-packetRoom)))
+	}
+	w.seconds("will.delay", will.Delay)
+	w.seconds("will.expiry", will.Expiry)
+}
