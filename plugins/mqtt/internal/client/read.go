@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+)
+
+// errLost is a connection that ended without anybody saying why.
+var errLost = errors.New("the server closed the connection")
+
+// reading passes on what comes until the link has ended. r may hold packets that
+// came with the CONNACK.
+func (l *Link) reading(r *packet.Reader, h Handler) {
+	for {
+		l.cork()
+		err := l.pass(r, h)
+		l.uncork()
+		if bad, ok := errors.AsType[*packet.ProtocolError](err); ok {
+			l.End(err, bad.Code)
+		} else if err != nil {
+			l.lose(err)
+			return
+		}
+		if l.deaf.Load() {
+			l.discard()
+			return
+		}
+		if err := r.Fill(); err != nil {
+			l.lose(lost(err))
+			return
+		}
+		l.lastRead.Store(l.since())
+	}
+}
+
+// pass passes on the packets that have been read.
+func (l *Link) pass(r *packet.Reader, h Handler) error {
+	var p packet.Packet
+	passed := false
+	defer func() {
+		if passed {
+			h.Handled(l, r)
+		} else {
+			r.Spent()
+		}
+	}()
+	for !l.deaf.Load() {
+		switch there, err := r.Next(&p); {
+		case err != nil:
+			return err
+		case !there:
+			return nil
+		}
+		switch p.Type {
+		case packet.TypePublish, packet.TypePuback, packet.TypePubrec, packet.TypePubrel, packet.TypePubcomp,
+			packet.TypeSuback, packet.TypeUnsuback:
+			passed = true
+			h.Packet(l, &p)
+		case packet.TypePingresp: // that something came is all that counts
+			if p.Flags != 0 || len(p.Body) != 0 {
+				return &packet.ProtocolError{Code: packet.CodeMalformed, Type: p.Type, Reason: "it is not empty"}
+			}
+		case packet.TypeDisconnect:
+			return disconnected(&p)
+		default: // [MQTT-4.13.1-1]
+			return &packet.ProtocolError{Code: packet.CodeProtocolError, Type: p.Type, Reason: "a server does not send it here"}
+		}
+	}
+	return nil
+}
+
+// disconnected is the error of a server's DISCONNECT.
+func disconnected(p *packet.Packet) error {
+	d, err := packet.ParseDisconnect(p)
+	if err != nil {
+		return err
+	}
+	return &ReasonError{Packet: packet.TypeDisconnect, Code: d.Code, Reason: d.Reason, ServerReference: d.ServerReference}
+}
+
+// discard reads and forgets until the connection ends, so that the server can send
+// what it is sending and reads our DISCONNECT: closing with bytes unread would
+// take it away.
+func (l *Link) discard() {
+	_, _ = io.Copy(io.Discard, l.nc)
+	l.cut()
+}
+
+// lost is why nothing more can be read.
+func lost(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the server closed the connection within a packet: %w", err)
+	case errors.Is(err, io.EOF):
+		return errLost
+	}
+	return fmt.Errorf("read: %w", err)
+}
