@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/headers"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
@@ -13,20 +14,17 @@ import (
 // of headers come out of the memory of Use. The zero value is ready. One goroutine
 // uses it at a time.
 type Decoder struct {
-	memory *Memory
-	free   []core.Header
-	names  propertyNames
+	lists headers.Lists
+	names propertyNames
 }
+
+// Memory is what a Decoder takes lists of headers from.
+type Memory = headers.Memory
 
 // Use makes the decoder take lists from m from now on, from its beginning:
 // nothing that was taken from it may be in use any more. Without memory, nil, each
 // list has its own.
-func (d *Decoder) Use(m *Memory) {
-	d.memory, d.free = m, nil
-	if m != nil {
-		d.free = m.headers
-	}
-}
+func (d *Decoder) Use(m *Memory) { d.lists.Use(m) }
 
 // ours is how many headers there are at most beside the user properties, and one
 // that the list has room for.
@@ -48,23 +46,23 @@ var yes = []byte("true")
 func (d *Decoder) Decode(p *packet.Publish, m *core.Message) *core.Fault {
 	*m = core.Message{Name: d.names.topic(p.Topic), Payload: p.Payload}
 	if len(p.Properties) == 0 && !p.Retain && !p.Dup {
-		m.Headers = d.take(d.list(1))
+		m.Headers = d.lists.Take(d.lists.Room(1))
 		return nil
 	}
 	if n := p.Users(); n > MaxHeaders {
-		m.Headers = d.take(d.list(1))
+		m.Headers = d.lists.Take(d.lists.Room(1))
 		f := undecodable(m, fmt.Sprintf("%d user properties, the limit is %d", n, MaxHeaders))
 		f.Code = core.FaultTooLarge
 		return f
 	}
-	headers, reason := d.properties(p, d.list(p.Users()+ours))
+	headers, reason := d.properties(p, d.lists.Room(p.Users()+ours))
 	if p.Retain {
 		headers = append(headers, core.Header{Name: Retained, Value: yes[:len(yes):len(yes)]})
 	}
 	if p.Dup {
 		headers = append(headers, core.Header{Name: Redelivered, Value: yes[:len(yes):len(yes)]})
 	}
-	m.Headers = d.take(headers)
+	m.Headers = d.lists.Take(headers)
 	if reason != "" {
 		return undecodable(m, reason)
 	}

@@ -9,43 +9,24 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/plugins/internal/poison"
+	"github.com/longshore-go/longshore/plugins/internal/headers"
 )
 
 // A Decoder reads messages. Values and payloads stay where the frames lie;
 // lists of headers come out of the memory of Use. The zero value is ready. One
 // goroutine uses it at a time.
 type Decoder struct {
-	memory *Memory
-	free   []core.Header
-	names  lineNames
+	lists headers.Lists
+	names lineNames
 }
 
-// Memory is what a Decoder takes lists of headers from. The zero value has none
-// yet; it grows to what was needed, at most to 256 KiB.
-type Memory struct {
-	headers []core.Header
-}
-
-// Spent says that no list of the memory is in use any more.
-func (m *Memory) Spent() {
-	if !poison.On {
-		return
-	}
-	for i := range m.headers {
-		m.headers[i] = core.Header{Name: "spent", Value: []byte{poison.Byte}}
-	}
-}
+// Memory is what a Decoder takes lists of headers from.
+type Memory = headers.Memory
 
 // Use makes the decoder take lists from m from now on, from its beginning:
 // nothing that was taken from it may be in use any more. Without memory, nil,
 // each list has its own.
-func (d *Decoder) Use(m *Memory) {
-	d.memory, d.free = m, nil
-	if m != nil {
-		d.free = m.headers
-	}
-}
+func (d *Decoder) Use(m *Memory) { d.lists.Use(m) }
 
 // Decode reads the frames of a message, of which there is at least one: name,
 // headers, payload; one of two frames has no headers, one of one neither, and
@@ -125,7 +106,7 @@ func (d *Decoder) lines(first *core.Header, block []byte, m *core.Message) *core
 	if first != nil {
 		room++
 	}
-	headers := d.list(room)
+	headers := d.lists.Room(room)
 	if first != nil {
 		headers = append(headers, *first)
 	}
@@ -144,7 +125,7 @@ func (d *Decoder) lines(first *core.Header, block []byte, m *core.Message) *core
 			headers = append(headers, core.Header{Name: name, Value: value})
 		}
 	}
-	m.Headers = d.take(headers)
+	m.Headers = d.lists.Take(headers)
 	return nil
 }
 
@@ -173,9 +154,9 @@ func countHeaders(block []byte) (count int, reason string) {
 // only is a list of first alone, or an empty one.
 func (d *Decoder) only(first *core.Header) core.Headers {
 	if first == nil {
-		return d.take(d.list(1))
+		return d.lists.Take(d.lists.Room(1))
 	}
-	return d.take(append(d.list(2), *first))
+	return d.lists.Take(append(d.lists.Room(2), *first))
 }
 
 func undecodable(m *core.Message, reason string) *core.Fault {

@@ -63,7 +63,7 @@ type Sharing struct {
 	Held   func()          // called now and then while the peer is not read; nil = not
 }
 
-// claim is a reader's part of a budget.
+// claim is a reader's part of a budget, a [slab.Claim].
 type claim struct {
 	Sharing
 	bytes   int64
@@ -72,8 +72,8 @@ type claim struct {
 	reading bool
 }
 
-// take makes the claim one of n bytes, when there is room.
-func (c *claim) take(n int64) error {
+// Take makes the claim one of n bytes, when there is room.
+func (c *claim) Take(n int64) error {
 	b := c.Budget
 	var tick *time.Ticker
 	for {
@@ -137,10 +137,10 @@ func (b *Budget) slow() func(error) {
 	return nil
 }
 
-// fills says that the reader waits for its peer from now on, or does not any
+// Fills says that the reader waits for its peer from now on, or does not any
 // more.
-func (c *claim) fills(on bool) {
-	if c == nil || c.bytes == 0 {
+func (c *claim) Fills(on bool) {
+	if c.bytes == 0 {
 		return
 	}
 	c.Budget.mu.Lock()
@@ -153,9 +153,9 @@ func (c *claim) fills(on bool) {
 	c.reading = on
 }
 
-// drop gives everything back.
-func (c *claim) drop() {
-	if c == nil || c.bytes == 0 {
+// Drop gives everything back.
+func (c *claim) Drop() {
+	if c.bytes == 0 {
 		return
 	}
 	b := c.Budget

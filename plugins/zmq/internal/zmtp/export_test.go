@@ -3,4 +3,4 @@
 package zmtp
 
 // Holds reports whether a reader holds memory.
-func Holds(r *Reader) bool { return r.slab != nil }
+func Holds(r *Reader) bool { return r.buf.Holds() }

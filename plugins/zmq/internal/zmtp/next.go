@@ -33,7 +33,6 @@ type part struct {
 	count    int // of frames before it
 	bytes    int // of their bodies
 	commands int // bytes of the commands among them
-	known    int // bytes that the message takes as far as its frames have come
 }
 
 // frame is the head of a frame.
@@ -51,19 +50,20 @@ type frame struct {
 // first: libzmq puts its heartbeats there.
 func (r *Reader) Next(f *Frames) (bool, error) {
 	for {
-		data := r.slabData()
+		data := r.buf.Bytes()
 		fr, ok, err := r.head(data[r.part.at:])
 		if err != nil || !ok {
 			return false, err
 		}
-		if r.part.known = r.part.at + fr.head + fr.size; len(data) < r.part.known {
+		end := r.part.at + fr.head + fr.size
+		if r.buf.Need(end); len(data) < end {
 			return false, nil
 		}
 		if fr.flags&flagCommand != 0 {
 			err := r.command(f, data, fr)
 			return err == nil, err
 		}
-		r.part.at = r.part.known
+		r.part.at = end
 		r.part.count++
 		r.part.bytes += fr.size
 		if fr.flags&flagMore == 0 {
@@ -71,14 +71,6 @@ func (r *Reader) Next(f *Frames) (bool, error) {
 			return true, nil
 		}
 	}
-}
-
-// slabData is what was read and not taken.
-func (r *Reader) slabData() []byte {
-	if r.slab == nil {
-		return nil
-	}
-	return r.slab.data[r.start:r.end]
 }
 
 // head reads the head of a frame, which is checked before anything else of the
@@ -134,21 +126,20 @@ func (r *Reader) message(f *Frames, data []byte) {
 		at = end
 	}
 	f.List = f.kept[:n]
-	r.start += r.part.at
+	r.buf.Take(r.part.at)
 	r.part = part{}
 }
 
 // command takes the command at part. One between the frames of a message stays
 // where it is: to close the gap could cost far more than a command does.
 func (r *Reader) command(f *Frames, data []byte, fr frame) error {
-	at, end := r.part.at, r.part.known
+	at, end := r.part.at, r.part.at+fr.head+fr.size
 	name, rest, ok := cutShort(data[at+fr.head : end : end])
 	if !ok || len(name) == 0 {
 		return &ProtocolError{Reason: "a command without a name"}
 	}
 	if at == 0 {
-		r.start += end
-		r.part.known = 0
+		r.buf.Take(end)
 	} else {
 		if r.part.commands += end - at; r.part.commands > maxCommand {
 			return &ProtocolError{Reason: fmt.Sprintf("%d bytes of commands within a message", r.part.commands), Limit: maxCommand}
