@@ -8,6 +8,8 @@ set -euo pipefail
 rust=1.85
 missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
+PATH=$PATH:/usr/sbin command -v mosquitto >/dev/null || missing+=(mosquitto)
+command -v mosquitto_sub >/dev/null || missing+=(mosquitto-clients)
 command -v python3 >/dev/null || missing+=(python3)
 python3 -m pip --version >/dev/null 2>&1 || python3 -c 'import ensurepip' >/dev/null 2>&1 || missing+=(python3-venv)
 command -v cc >/dev/null || missing+=(gcc)
@@ -29,12 +31,12 @@ if [ ${#missing[@]} -gt 0 ]; then
 	# A service that the package would start is not ours: tests start their own.
 	policy=/usr/sbin/policy-rc.d
 	ours=0
-	if [ ! -e "$policy" ] && [ "$(id -u)" = 0 ]; then
+	if [ ! -e "$policy" ]; then
 		ours=1
-		printf '#!/bin/sh\nexit 101\n' >"$policy"
-		chmod +x "$policy"
+		printf '#!/bin/sh\nexit 101\n' | "${sudo[@]}" tee "$policy" >/dev/null
+		"${sudo[@]}" chmod +x "$policy"
 	fi
-	trap '[ "$ours" = 0 ] || rm -f "$policy"' EXIT
+	trap '[ "$ours" = 0 ] || "${sudo[@]}" rm -f "$policy"' EXIT
 	"${sudo[@]}" apt-get update -qq
 	candidate=$(apt-cache policy cargo | sed -n 's/^  Candidate: //p')
 	if dpkg --compare-versions "$candidate" lt "$rust"; then
@@ -42,5 +44,11 @@ if [ ${#missing[@]} -gt 0 ]; then
 	fi
 	echo "installing ${missing[*]}"
 	"${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+	for service in redis-server mosquitto; do
+		case " ${missing[*]} " in
+		# Nor is it ours at the next start of this machine.
+		*" $service "*) "${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true ;;
+		esac
+	done
 fi
 "$(dirname "$0")/seastreamer.sh" >/dev/null
