@@ -14,17 +14,11 @@ type Ack struct {
 	Reason string // the server's own words, "" = none
 }
 
-// flagsRequired are the flags of PUBREL, SUBSCRIBE and UNSUBSCRIBE (2.1.3).
-const flagsRequired = 2
-
 // ParseAck reads a PUBACK, PUBREC, PUBREL or PUBCOMP. The error is a
 // *ProtocolError. Reason codes that the standard does not have are taken: whether
 // a code tells of a failure shows in its first bit.
 func ParseAck(p *Packet, out *Ack) error {
 	*out = Ack{}
-	if err := checkFlags(p); err != nil {
-		return err
-	}
 	if len(p.Body) < 2 {
 		return malformed(p.Type, "cut off within the packet identifier")
 	}
@@ -47,22 +41,13 @@ func ParseAck(p *Packet, out *Ack) error {
 	return err
 }
 
-// checkFlags checks the flags that a type other than PUBLISH must have.
-func checkFlags(p *Packet) error {
-	want := byte(0)
-	switch p.Type {
-	case TypePubrel, TypeSubscribe, TypeUnsubscribe:
-		want = flagsRequired
-	}
-	if p.Flags != want {
-		return malformed(p.Type, "flags 0x%X", p.Flags) // [MQTT-2.1.3-1]
-	}
-	return nil
-}
+// maxText is how many bytes are kept of what a server says.
+const maxText = 256
 
-// text makes what a server says one line of valid text. It is for people, so that
-// nothing depends on it.
+// text makes what a server says one short line of valid text. It is for people, so
+// that nothing depends on it.
 func text(b []byte) string {
+	b = b[:min(len(b), maxText)]
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(b), "\uFFFD"), isControl), " ")
 }
 

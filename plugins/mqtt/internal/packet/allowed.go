@@ -29,7 +29,8 @@ var allowed = [len(kinds)]uint16{
 
 // checkProperties checks the block of a packet other than PUBLISH: each property
 // is one that the packet has, stands there once and whole, and has a value that
-// it may have. It returns the reason string.
+// it may have, but for Maximum QoS: a server that says 2 means no limit. It returns
+// the reason string.
 func checkProperties(typ byte, block []byte) (reason string, err error) {
 	var seen uint64
 	for rest := block; len(rest) > 0; {
@@ -55,7 +56,7 @@ func checkProperties(typ byte, block []byte) (reason string, err error) {
 			if f.Number == 0 {
 				return "", violation(typ, "property 0x%02X is 0", f.ID)
 			}
-		case propMaximumQoS, propRetainAvailable, propWildcards, propIdentifiers, propShared:
+		case propRetainAvailable, propWildcards, propIdentifiers, propShared:
 			if f.Number > 1 {
 				return "", violation(typ, "property 0x%02X is %d", f.ID, f.Number)
 			}

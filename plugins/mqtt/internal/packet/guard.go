@@ -20,9 +20,6 @@ const maxControl = 64 << 10
 // size is checked, and the block of properties which begins at a given place: the
 // library takes blocks that are cut off, repeats, and values that are not allowed.
 func unpack(p *Packet, properties int, out packets.Packet) (reason string, err error) {
-	if err := checkFlags(p); err != nil {
-		return "", err
-	}
 	if len(p.Body) > maxControl {
 		return "", &ProtocolError{Code: CodeTooLarge, Type: p.Type,
 			Reason: fmt.Sprintf("%d bytes, and the limit is %d", len(p.Body), maxControl)}

@@ -3,7 +3,6 @@
 package packet
 
 import (
-	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
 )
@@ -53,16 +52,29 @@ func ParsePublish(p *Packet, out *Publish) error {
 // checkTopic checks a topic name (4.7). Without a topic alias, which we do not
 // allow the server, there must be one.
 func checkTopic(topic []byte) error {
-	switch {
-	case len(topic) == 0:
+	if len(topic) == 0 {
 		return violation(TypePublish, "no topic")
-	case !utf8.Valid(topic) || bytes.IndexByte(topic, 0) >= 0:
+	}
+	ascii := true
+	for _, c := range topic {
+		switch {
+		case c == 0:
+			return malformed(TypePublish, "a topic with a null character: %.100q", topic) // [MQTT-1.5.4-2]
+		case c == '+', c == '#':
+			return malformed(TypePublish, "a topic with a wildcard: %.100q", topic) // [MQTT-3.3.2-2]
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	if !ascii && !utf8.Valid(topic) {
 		return malformed(TypePublish, "a topic that is not UTF-8: %.100q", topic) // [MQTT-3.3.2-1]
-	case bytes.ContainsAny(topic, "+#"):
-		return malformed(TypePublish, "a topic with a wildcard: %.100q", topic) // [MQTT-3.3.2-2]
 	}
 	return nil
 }
+
+// maxIdentifiers is how many subscription identifiers a PUBLISH may carry: there
+// is none for which no subscription of ours stands.
+const maxIdentifiers = 1 << 16
 
 // check looks at all properties.
 func (p *Publish) check() error {
@@ -83,7 +95,9 @@ func (p *Publish) check() error {
 			if p.identifiers == 0 {
 				p.identifier = f.Number
 			}
-			p.identifiers++
+			if p.identifiers++; p.identifiers > maxIdentifiers {
+				return violation(TypePublish, "more than %d subscription identifiers", maxIdentifiers)
+			}
 			continue
 		case PropPayloadFormat:
 			if f.Number > 1 {

@@ -10,7 +10,8 @@ import (
 )
 
 // ParseConnack reads a CONNACK. The error is a *ProtocolError, with CodeVersion
-// where the server speaks an older MQTT: its CONNACK has no properties.
+// where the server speaks an older MQTT: its CONNACK has no properties. A refusal
+// is none of an error, and has no session whatever it says [MQTT-3.2.2-6].
 func ParseConnack(p *Packet) (*Connack, error) {
 	if p.Type == TypeConnack && len(p.Body) == 2 {
 		return nil, &ProtocolError{Code: CodeVersion, Type: p.Type, Reason: "the server answers as one of MQTT 3.1.1 or older does"}
@@ -23,14 +24,14 @@ func ParseConnack(p *Packet) (*Connack, error) {
 	if p.Body[0]&^1 != 0 {
 		return nil, malformed(p.Type, "flags 0x%02X", p.Body[0]) // [MQTT-3.2.2-1]
 	}
-	if in.SessionPresent && in.ReasonCode != CodeSuccess {
-		return nil, violation(p.Type, "a refusal with a session") // [MQTT-3.2.2-6]
+	if in.ReasonCode != CodeSuccess && in.ReasonCode < CodeError {
+		return nil, violation(p.Type, "reason code 0x%02X", in.ReasonCode)
 	}
 	props := in.Properties
 	out := &Connack{
-		SessionPresent: in.SessionPresent, Code: in.ReasonCode, Reason: reason,
+		SessionPresent: in.SessionPresent && in.ReasonCode == CodeSuccess, Code: in.ReasonCode, Reason: reason,
 		ReceiveMaximum: orElse(props.ReceiveMaximum, math.MaxUint16),
-		MaximumQoS:     orElse(props.MaximumQOS, 2),
+		MaximumQoS:     min(orElse(props.MaximumQOS, 2), 2),
 		Retain:         orElse(props.RetainAvailable, 1) == 1,
 		Wildcards:      orElse(props.WildcardSubAvailable, 1) == 1,
 		Identifiers:    orElse(props.SubIDAvailable, 1) == 1,
@@ -76,9 +77,6 @@ func ParseSuback(p *Packet) (*Suback, error) {
 
 // ParseDisconnect reads a DISCONNECT. The error is a *ProtocolError.
 func ParseDisconnect(p *Packet) (*Disconnect, error) {
-	if err := checkFlags(p); err != nil {
-		return nil, err
-	}
 	switch len(p.Body) {
 	case 0: // then the code is 0x00 (3.14.2.1); the library asks for one
 		return &Disconnect{}, nil

@@ -55,23 +55,25 @@ func (r *Reader) Close() { r.buf.Close() }
 
 // Next takes a whole packet into p and reports true, or false where none has
 // arrived whole. It neither waits nor takes memory. The error is a
-// *ProtocolError: type and length of a packet are checked before anything else
-// of it has arrived.
+// *ProtocolError: type, flags and length of a packet are checked before anything
+// else of it has arrived.
 func (r *Reader) Next(p *Packet) (bool, error) {
 	data := r.buf.Bytes()
 	if len(data) < 2 {
 		return false, nil
 	}
-	typ := data[0] >> 4
-	if typ == 0 {
-		return false, malformed(0, "a packet of the reserved type 0")
+	typ, flags := data[0]>>4, data[0]&0x0F
+	if err := checkHead(typ, flags); err != nil {
+		return false, err
 	}
 	size, n := vbi(data[1:])
 	switch {
 	case n < 0:
-		return false, malformed(typ, "a remaining length of more than four bytes")
+		return false, malformed(typ, "a remaining length of no or of more than four bytes")
 	case n == 0:
 		return false, nil
+	case size > 0 && (typ == TypePingreq || typ == TypePingresp):
+		return false, malformed(typ, "%d bytes behind its head", size)
 	}
 	whole := 1 + n + int(size)
 	if whole > r.max {
@@ -82,7 +84,28 @@ func (r *Reader) Next(p *Packet) (bool, error) {
 		r.buf.Need(whole)
 		return false, nil
 	}
-	p.Type, p.Flags, p.Body = typ, data[0]&0x0F, data[1+n:whole:whole]
+	p.Type, p.Flags, p.Body = typ, flags, data[1+n:whole:whole]
 	r.buf.Take(whole)
 	return true, nil
+}
+
+// flagsRequired are the flags of PUBREL, SUBSCRIBE and UNSUBSCRIBE (2.1.3).
+const flagsRequired = 2
+
+// checkHead checks the type of a packet, and the flags that a type other than
+// PUBLISH must have.
+func checkHead(typ, flags byte) error {
+	want := byte(0)
+	switch typ {
+	case 0:
+		return malformed(0, "a packet of the reserved type 0")
+	case TypePublish:
+		return nil
+	case TypePubrel, TypeSubscribe, TypeUnsubscribe:
+		want = flagsRequired
+	}
+	if flags != want {
+		return malformed(typ, "flags 0x%X", flags) // [MQTT-2.1.3-1]
+	}
+	return nil
 }
