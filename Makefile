@@ -76,9 +76,9 @@ soak: ## the suite RUNS times in a row on a correct plugin: not one case may fai
 	$(GO) test -count=$(RUNS) -timeout 2h -failfast -run '^TestHonest$$' ./internal/conform/liar
 
 .PHONY: bench
-bench: ## hop, stream files, ZeroMQ, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
+bench: ## hop, stream files, ZeroMQ, MQTT, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
 	@mkdir -p $(BIN)
-	$(GO) build -o $(BIN)/ ./internal/bench/... ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq
+	$(GO) build -o $(BIN)/ ./internal/bench/... ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt
 	$(BIN)/longshore-bench -json bench-hop.json
 
 .PHONY: fuzz

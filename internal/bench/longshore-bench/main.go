@@ -2,7 +2,7 @@
 
 // Command longshore-bench measures the hop between a plugin process and its
 // host against generated code, the bare link and the same transport in process;
-// stream files read and written; ZeroMQ against other libraries; what handlers of
+// stream files read and written; ZeroMQ and MQTT against other libraries; what handlers of
 // each kind cost in a host; and what waiting copies and idle subscriptions hold.
 package main
 
@@ -56,7 +56,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.IntVar(&plan.ZeroMQ.Rounds, "zmqrounds", 3, "rounds in which ZeroMQ is measured, at most")
 	f.DurationVar(&plan.ZeroMQ.Time, "zmqtime", 150*time.Millisecond, "time of one measurement of ZeroMQ")
 	zmqRows := f.String("zmqrows", "", "a regular expression of the rows of ZeroMQ that are measured, \"\" = all of them")
-	parts := f.String("parts", "hop,handlings,files,zmq,memory", "what is measured")
+	f.StringVar(&plan.MQTT.Plugin, "mqtt", beside("longshore-transport-mqtt"), "the file of the plugin of MQTT, \"\" = it is not measured")
+	f.StringVar(&plan.MQTT.Peer, "mqttpeer", beside("longshore-bench-mqtt"), "the file of its peers")
+	f.IntVar(&plan.MQTT.Rounds, "mqttrounds", 3, "rounds in which MQTT is measured, at most")
+	f.IntVar(&plan.MQTT.Messages, "mqttmessages", 40_000, "messages of one measurement of MQTT at QoS 0; a third at QoS 1, a fifth at QoS 2")
+	f.IntVar(&plan.MQTT.Waiting, "mqttwaiting", 100_000, "messages of MQTT that wait while a handler does not return, 0 for none")
+	mqttRows := f.String("mqttrows", "", "a regular expression of the rows of MQTT that are measured, \"\" = all of them")
+	parts := f.String("parts", "hop,handlings,files,zmq,mqtt,memory", "what is measured")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -66,6 +72,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	plan.ZeroMQ.Rows = rows
+	if plan.MQTT.Rows, err = measure.MQTTRows(*mqttRows); err != nil {
+		return err
+	}
+	plan.MQTT.Latency = plan.Latency
 	plan.Rows, plan.Subjects = measure.Rows(*full), split(*subjects)
 	plan.Progress = func(round int) { fmt.Fprintf(os.Stderr, "round %d of %d\n", round, plan.Rounds) }
 	if *handlings {
@@ -96,11 +106,12 @@ func choose(plan *measure.Plan, parts []string) error {
 		"handlings": func() { plan.Handlings = nil },
 		"files":     func() { plan.Files.Plugin = "" },
 		"zmq":       func() { plan.ZeroMQ.Plugin = "" },
+		"mqtt":      func() { plan.MQTT.Plugin = "" },
 		"memory":    func() { plan.Copies, plan.Idle = 0, 0 },
 	}
 	for _, name := range parts {
 		if _, ok := leaveOut[name]; !ok {
-			return fmt.Errorf("no part %q: use hop, handlings, files, zmq or memory", name)
+			return fmt.Errorf("no part %q: use hop, handlings, files, zmq, mqtt or memory", name)
 		}
 		delete(leaveOut, name)
 	}

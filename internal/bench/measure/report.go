@@ -25,6 +25,7 @@ type Report struct {
 
 	Files     *FileReport      `json:"files,omitempty"`
 	ZeroMQ    *ZeroMQReport    `json:"zeromq,omitempty"`
+	MQTT      *MQTTReport      `json:"mqtt,omitempty"`
 	Handlings []HandlingReport `json:"handlings,omitempty"`
 	Waiting   *Waiting         `json:"waiting,omitempty"`
 	Idle      *Idle            `json:"idle,omitempty"`
@@ -85,6 +86,7 @@ func (r *Report) finish() {
 	}
 	r.Files.finish()
 	r.ZeroMQ.finish()
+	r.MQTT.finish()
 	finishHandlings(r.Handlings)
 }
 
@@ -140,6 +142,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	r.Files.write(t)
 	r.ZeroMQ.write(t)
+	r.MQTT.write(t)
 	writeHandlings(t, r.Handlings)
 	r.Waiting.write(t)
 	r.Idle.write(t)

@@ -54,6 +54,7 @@ type Plan struct {
 	Idle      int // subscriptions, 0 = not measured
 	Files     FilePlan
 	ZeroMQ    ZeroMQPlan
+	MQTT      MQTTPlan
 
 	Rounds   int             // interleaved: every row and subject once a round
 	Time     time.Duration   // of one measurement
@@ -98,12 +99,19 @@ func Suite(ctx context.Context, p Plan) (*Report, error) {
 // openParts opens what the plan asks for beside the hop; what it returns with an
 // error is closed as well.
 func openParts(ctx context.Context, p Plan, rep *Report) (parts []part, err error) {
-	if p.ZeroMQ.Plugin != "" { // first: it can lack something
+	if p.ZeroMQ.Plugin != "" { // first: these can lack something
 		z, err := openZeroMQ(ctx, p.ZeroMQ)
 		if err != nil {
 			return nil, err
 		}
 		parts, rep.ZeroMQ = append(parts, z), z.report
+	}
+	if p.MQTT.Plugin != "" {
+		q, err := openMQTTSuite(ctx, p.MQTT)
+		if err != nil {
+			return parts, err
+		}
+		parts, rep.MQTT = append(parts, q), q.report
 	}
 	if p.Files.Plugin != "" {
 		fs, err := openFiles(ctx, p)

@@ -54,8 +54,12 @@ func Start(ctx context.Context, program string, args ...string) (*Process, error
 }
 
 // Ask returns what the peer has done so far.
-func (p *Process) Ask() (s State, err error) {
-	if _, err = io.WriteString(p.in, "\n"); err != nil {
+func (p *Process) Ask() (State, error) { return p.Tell("") }
+
+// Tell tells the peer what to do, in words of its own, and returns what it has
+// done so far.
+func (p *Process) Tell(what string) (s State, err error) {
+	if _, err = io.WriteString(p.in, what+"\n"); err != nil {
 		return s, fmt.Errorf("ask peer: %w: %s", err, p.stderr)
 	}
 	return s, p.read(&s)

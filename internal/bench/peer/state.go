@@ -24,6 +24,10 @@ type State struct {
 	// P50 and P99 are of the round trips since the answer before, 0 = none.
 	P50 time.Duration `json:"p50_ns"`
 	P99 time.Duration `json:"p99_ns"`
+	// First is when the first message since the answer before arrived, 0 = none
+	// has, or it is not known; Last is when the last one did.
+	First int64 `json:"first,omitempty"` // Unix nanoseconds
+	Last  int64 `json:"last,omitempty"`
 }
 
 // Trips are the round trips since they were last asked for.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Mosquitto is a server of MQTT that runs.
+type Mosquitto struct {
+	Address string // host and port
+
+	cmd    *exec.Cmd
+	stderr *tail
+}
+
+// startLimit bounds the wait for the server, many times what it takes.
+const startLimit = 10 * time.Second
+
+// dialEvery is how often the server is dialed meanwhile.
+const dialEvery = 10 * time.Millisecond
+
+// StartMosquitto starts a server with a file of settings in a folder. It keeps
+// nothing on disk and has as much queued and in flight as comes; clients still
+// have their receive maximum. lines are further settings. The error of a machine
+// without it names the command that installs it on Debian.
+func StartMosquitto(ctx context.Context, folder string, lines ...string) (*Mosquitto, error) {
+	var l net.ListenConfig
+	free, err := l.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	m := &Mosquitto{Address: free.Addr().String(), stderr: &tail{}}
+	host, port, err := net.SplitHostPort(m.Address)
+	if err = errors.Join(err, free.Close()); err != nil {
+		return nil, err
+	}
+	lines = append([]string{
+		"listener " + port + " " + host, "allow_anonymous true", "persistence false", "max_queued_messages 0", "max_inflight_messages 0",
+	}, lines...)
+	settings := filepath.Join(folder, "mosquitto-"+port+".conf")
+	if err := os.WriteFile(settings, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	m.cmd = exec.CommandContext(ctx, mosquitto(), "-c", settings) //nolint:gosec // the folder is the caller's
+	m.cmd.Stderr = m.stderr
+	if err := m.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the server of MQTT: %w; apt-get install mosquitto", err)
+	}
+	if err := m.await(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start mosquitto: %w: %s", err, m.stderr), m.Close())
+	}
+	return m, nil
+}
+
+// mosquitto is the program's path: Debian's folder of servers is not in
+// everybody's PATH.
+func mosquitto() string {
+	if path, err := exec.LookPath("mosquitto"); err == nil {
+		return path
+	}
+	return "/usr/sbin/mosquitto"
+}
+
+// await waits until the server can be dialed.
+func (m *Mosquitto) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	every := time.NewTicker(dialEvery)
+	defer every.Stop()
+	for {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", m.Address)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-every.C:
+		}
+	}
+}
+
+// PID is the server's.
+func (m *Mosquitto) PID() int { return m.cmd.Process.Pid }
+
+// Close ends the server.
+func (m *Mosquitto) Close() error {
+	err := m.cmd.Process.Signal(syscall.SIGTERM)
+	if wait := m.cmd.Wait(); wait != nil {
+		err = errors.Join(err, fmt.Errorf("end mosquitto: %w: %s", wait, m.stderr))
+	}
+	return err
+}
