@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host/internal/settlement"
+	"github.com/longshore-go/longshore/internal/accepted"
 	"github.com/longshore-go/longshore/internal/convert"
 	"github.com/longshore-go/longshore/internal/process"
 	"github.com/longshore-go/longshore/internal/schemacheck"
@@ -35,6 +36,7 @@ type attached struct {
 	usage                 usage
 	targets               []*transportpb.TargetReport // of usage's destinations
 	publishSchema         *schemacheck.Schema         // of the options of messages
+	goodOptions           accepted.Texts              // of messages
 
 	outbox     *settlement.Outbox
 	requests   requests

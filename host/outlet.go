@@ -96,11 +96,15 @@ func (o *outlet) refusesHeaders(hs core.Headers) *core.Fault {
 
 // refusesOptions checks options of a message by the transport's schema.
 func (a *attached) refusesOptions(options []byte) *core.Fault {
+	if a.goodOptions.Has(options) {
+		return nil
+	}
 	wrong, err := a.publishSchema.Check(options)
 	if err != nil {
 		return refused(core.FaultInvalid, "options: %v", err)
 	}
 	if len(wrong) == 0 {
+		a.goodOptions.Add(options)
 		return nil
 	}
 	return &core.Fault{Code: core.FaultInvalid, Message: "options", Diagnostics: wrong}

@@ -248,7 +248,7 @@ func (s *server) Request(ctx context.Context, r *transportpb.RequestRequest) (*t
 		return nil, newFault(core.FaultUnsupported, "request: transport %s has no requests", d.spec.Name)
 	}
 	out := outgoing(r.GetOutgoing())
-	check := publishCheck{spec: &d.spec}
+	check := publishCheck{spec: &d.spec, good: &s.goodOptions}
 	if f := check.refuse(out, int64(frame.Weight(&out.Message))); f != nil {
 		return nil, f
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/accepted"
 	"github.com/longshore-go/longshore/internal/frame"
 	"github.com/longshore-go/longshore/internal/link"
 )
@@ -194,12 +195,13 @@ func (p *publisher) refuse(check publishCheck, m *frame.Outgoing, size int64) *c
 // publishCheck refuses what the transport shall not see.
 type publishCheck struct {
 	spec    *Spec
+	good    *accepted.Texts // options of messages
 	targets map[string]core.Publishing
 }
 
 // newCheck returns a check by what was inspected last.
 func (p *publisher) newCheck() publishCheck {
-	c := publishCheck{spec: p.spec}
+	c := publishCheck{spec: p.spec, good: &p.server.goodOptions}
 	p.server.mu.Lock()
 	if in := p.server.inspected; in != nil {
 		c.targets = in.targets
@@ -228,7 +230,7 @@ func (c *publishCheck) refuse(m *frame.Outgoing, size int64) *core.Fault {
 	case m.DeliverAfter < 0, m.DeliverAfter > 0 && m.DeliverAfter >= top.MaxDelay:
 		return newFault(core.FaultUnsupported, "publish to %q after %v: the destination's limit is %v",
 			m.Message.Name, m.DeliverAfter, top.MaxDelay)
-	case len(m.Options) == 0:
+	case len(m.Options) == 0, c.good.Has(m.Options):
 		return nil
 	}
 	if _, wrong := c.spec.Publish.options(m.Options); len(wrong) > 0 {
@@ -236,6 +238,7 @@ func (c *publishCheck) refuse(m *frame.Outgoing, size int64) *core.Fault {
 			Code: core.FaultInvalid, Message: "options of a message to " + m.Message.Name, Diagnostics: wrong,
 		}
 	}
+	c.good.Add(m.Options)
 	return nil
 }
 

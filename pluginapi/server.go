@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/accepted"
 	"github.com/longshore-go/longshore/internal/convert"
 	"github.com/longshore-go/longshore/internal/transportpb"
 )
@@ -42,6 +43,8 @@ type server struct {
 
 	// turn is held by the one lifecycle call that is in author code.
 	turn chan struct{}
+
+	goodOptions accepted.Texts // of messages
 
 	mu        sync.Mutex
 	described *description
