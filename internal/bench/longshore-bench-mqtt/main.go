@@ -108,6 +108,10 @@ func (c *client) role(library, role string) (role, error) {
 		return c.autopahoPublishes(false), nil
 	case "autopaho subscribe":
 		return c.autopahoSubscribes(false), nil
+	case "longshore publish":
+		return c.longshorePublishes, nil
+	case "longshore subscribe":
+		return c.longshoreSubscribes, nil
 	case "buffered publish":
 		return c.autopahoPublishes(true), nil
 	case "buffered subscribe":
