@@ -21,6 +21,8 @@ type Mosquitto struct {
 
 	cmd    *exec.Cmd
 	stderr *tail
+	over   chan struct{} // closed when it has ended
+	err    error         // it has ended with
 }
 
 // startLimit bounds the wait for the server, many times what it takes.
@@ -39,7 +41,7 @@ func StartMosquitto(ctx context.Context, folder string, lines ...string) (*Mosqu
 	if err != nil {
 		return nil, err
 	}
-	m := &Mosquitto{Address: free.Addr().String(), stderr: &tail{}}
+	m := &Mosquitto{Address: free.Addr().String(), stderr: &tail{}, over: make(chan struct{})}
 	host, port, err := net.SplitHostPort(m.Address)
 	if err = errors.Join(err, free.Close()); err != nil {
 		return nil, err
@@ -56,6 +58,10 @@ func StartMosquitto(ctx context.Context, folder string, lines ...string) (*Mosqu
 	if err := m.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the server of MQTT: %w; apt-get install mosquitto", err)
 	}
+	go func() {
+		defer close(m.over)
+		m.err = m.cmd.Wait()
+	}()
 	if err := m.await(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start mosquitto: %w: %s", err, m.stderr), m.Close())
 	}
@@ -86,6 +92,8 @@ func (m *Mosquitto) await(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
+		case <-m.over:
+			return errors.New("it has ended")
 		case <-every.C:
 		}
 	}
@@ -94,11 +102,12 @@ func (m *Mosquitto) await(ctx context.Context) error {
 // PID is the server's.
 func (m *Mosquitto) PID() int { return m.cmd.Process.Pid }
 
-// Close ends the server.
+// Close ends the server, or says how it has ended by itself.
 func (m *Mosquitto) Close() error {
-	err := m.cmd.Process.Signal(syscall.SIGTERM)
-	if wait := m.cmd.Wait(); wait != nil {
-		err = errors.Join(err, fmt.Errorf("end mosquitto: %w: %s", wait, m.stderr))
+	_ = m.cmd.Process.Signal(syscall.SIGTERM) // fails where it has ended
+	<-m.over
+	if m.err != nil {
+		return fmt.Errorf("end mosquitto: %w: %s", m.err, m.stderr)
 	}
-	return err
+	return nil
 }
