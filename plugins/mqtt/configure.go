@@ -3,11 +3,14 @@
 package mqtt
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/client"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
@@ -24,14 +27,13 @@ const (
 func (e *endpoint) check() []core.Diagnostic {
 	var wrong diagnostics
 	s := &e.settings
-	server, message, fix := parseURL(s.URL)
-	if message != "" {
-		wrong.add("url", message, fix)
+	var err error
+	if e.address, e.user, err = client.ParseAddress(string(s.URL)); err != nil {
+		wrong.url(err)
 	} else {
-		wrong.user(&server, s)
-		wrong.tls(&server, s)
+		wrong.user(&e.user, s)
+		wrong.tls(e.address, s)
 	}
-	e.server = server
 	wrong.text("client_id", s.ClientID)
 	wrong.text("username", s.Username)
 	if d := time.Duration(*s.KeepAlive); d < 0 || d > maxKeepAlive || d%time.Second != 0 {
@@ -66,38 +68,42 @@ func (w *diagnostics) text(path, value string) {
 	}
 }
 
+// url says what is wrong with the address.
+func (w *diagnostics) url(err error) {
+	bad, ok := errors.AsType[*client.AddressError](err)
+	if !ok {
+		w.add("url", err.Error(), "write it as in mqtt://broker:1883")
+		return
+	}
+	w.add("url", shown(bad.Text)+": "+bad.Reason, bad.Fix)
+}
+
 // user checks who the endpoint introduces itself as, and takes it over.
-func (w *diagnostics) user(server *server, s *settings.Settings) {
+func (w *diagnostics) user(user *client.Credentials, s *settings.Settings) {
 	const fix = "leave it out there or here"
 	switch {
-	case server.username != nil && s.Username != "":
+	case user.Given && s.Username != "":
 		w.add("username", "is given beside the user in url", fix)
-	case server.username != nil && !s.Password.IsZero():
+	case user.Given && !s.Password.IsZero():
 		w.add("password", "is given beside the user in url", fix)
-	case server.username == nil:
-		if s.Username != "" {
-			server.username = &s.Username
-		}
-		if !s.Password.IsZero() {
-			password := s.Password.Reveal()
-			server.password = &password
-		}
+	case user.Given:
+		w.text("url", user.Username)
 	default:
-		w.text("url", *server.username)
+		user.Username, user.Password = s.Username, s.Password
 	}
-	if server.password != nil && len(*server.password) > math.MaxUint16 {
-		w.add("password", fmt.Sprintf("has %d bytes", len(*server.password)), "use at most 65535 bytes")
+	if n := len(user.Password.Reveal()); n > packet.MaxString {
+		w.add("password", fmt.Sprintf("has %d bytes", n), "use at most 65535 bytes")
 	}
 }
 
 // tls checks the settings of TLS. Their files are read when it connects.
-func (w *diagnostics) tls(server *server, s *settings.Settings) {
-	if !server.tls {
+func (w *diagnostics) tls(server client.Address, s *settings.Settings) {
+	if !server.TLS {
 		for _, f := range []struct{ path, value string }{
 			{"tls_ca", s.TLSCA}, {"tls_cert", s.TLSCert}, {"tls_key", s.TLSKey}, {"tls_server_name", s.TLSServerName},
 		} {
 			if f.value != "" {
-				w.add(f.path, "is given, and "+server.shown()+" is not over TLS", "use mqtts:// in url, or leave it out")
+				w.add(f.path, "is given, and "+server.String()+" is not over TLS", "use mqtts:// in url, or leave it out")
 			}
 		}
 		return
@@ -116,8 +122,8 @@ func (w *diagnostics) will(will *settings.Will, limit int64) {
 		w.add("will.topic", message, fix)
 	}
 	w.text("will.content_type", will.ContentType)
-	if n := int64(len(will.Payload)); n > math.MaxUint16 || n > limit-packetRoom {
-		w.add("will.payload", fmt.Sprintf("has %d bytes", n), fmt.Sprintf("use at most %d", min(math.MaxUint16, limit-packetRoom)))
+	if n := int64(len(will.Payload)); n > packet.MaxString || n > limit-packetRoom {
+		w.add("will.payload", fmt.Sprintf("has %d bytes", n), fmt.Sprintf("use at most %d", min(packet.MaxString, limit-packetRoom)))
 	}
 	w.seconds("will.delay", will.Delay)
 	w.seconds("will.expiry", will.Expiry)

@@ -5,6 +5,7 @@ package mqtt
 import (
 	"log/slog"
 
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/client"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
@@ -12,7 +13,8 @@ import (
 type endpoint struct {
 	name     string
 	settings settings.Settings
-	server   server
+	address  client.Address
+	user     client.Credentials
 	log      *slog.Logger
 	readers  []reader // of the last Inspect, those that nothing refuses
 }

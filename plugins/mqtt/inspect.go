@@ -75,25 +75,31 @@ func readRegistration(g *pluginapi.Registration) (reader, []pluginapi.Finding) {
 // share its connection.
 func (e *endpoint) besides(r *reader) []pluginapi.Finding {
 	for i := range e.readers {
-		o := &e.readers[i]
-		if o.options.Connection != r.options.Connection {
-			continue
+		if o := &e.readers[i]; o.options.Connection == r.options.Connection {
+			if found := beside(o, r); len(found) > 0 {
+				return found
+			}
 		}
-		switch {
-		case o.wire == r.wire && !o.alike(r):
-			return []pluginapi.Finding{{
-				Option: "name",
-				Message: fmt.Sprintf("subscriptions %s and %s have the same filter with different options, and a connection subscribes to it once",
-					o.shown(), r.shown()),
-				Fix: "give both the same qos, retain_handling, no_local and retain_as_published, or one of them a connection of its own",
-			}}
-		case o.wire != r.wire && topic.Identifier(o.wire) == topic.Identifier(r.wire):
-			return []pluginapi.Finding{{
-				Option:  "name",
-				Message: fmt.Sprintf("subscriptions %s and %s get the same subscription identifier, and what arrives could not be told apart", o.shown(), r.shown()),
-				Fix:     "give one of them a connection of its own with the option connection",
-			}}
-		}
+	}
+	return nil
+}
+
+// beside says why two subscriptions cannot share a connection.
+func beside(o, r *reader) []pluginapi.Finding {
+	switch {
+	case o.wire == r.wire && !o.alike(r):
+		return []pluginapi.Finding{{
+			Option: "name",
+			Message: fmt.Sprintf("subscriptions %s and %s have the same filter with different options, and a connection subscribes to it once",
+				o.shown(), r.shown()),
+			Fix: "give both the same qos, retain_handling, no_local and retain_as_published, or one of them a connection of its own",
+		}}
+	case o.wire != r.wire && topic.Identifier(o.wire) == topic.Identifier(r.wire):
+		return []pluginapi.Finding{{
+			Option:  "name",
+			Message: fmt.Sprintf("subscriptions %s and %s get the same subscription identifier, and what arrives could not be told apart", o.shown(), r.shown()),
+			Fix:     "give one of them a connection of its own with the option connection",
+		}}
 	}
 	return nil
 }
@@ -178,7 +184,7 @@ func badPublishOptions(o *settings.PublishOptions) []pluginapi.Finding {
 func (e *endpoint) publishing(r core.Retention) core.Publishing {
 	return core.Publishing{
 		Confirms: core.ConfirmStored, Retains: r, Headers: core.HeadersNativeText, Repeats: true,
-		MaxBytes: min(e.settings.MaxPacketSize-packetRoom, MaxMessage), MaxHeaders: MaxHeaders,
+		MaxBytes: min(e.settings.MaxPacketSize-packetRoom, MaxMessage), MaxHeaders: min(int(e.settings.MaxPacketSize/headerRoom), MaxHeaders),
 	}
 }
 

@@ -284,7 +284,7 @@ func TestInspectPublishing(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.Destinations = []pluginapi.Target{{Name: "a", Purpose: pluginapi.PurposeApplication, Options: options}}
-			tt.want.Headers, tt.want.Repeats, tt.want.MaxHeaders = core.HeadersNativeText, true, 1<<16
+			tt.want.Headers, tt.want.Repeats, tt.want.MaxHeaders = core.HeadersNativeText, true, int(tt.want.MaxBytes+512)/64
 			got := configure(t, tt.set).Inspect(u).Destinations[0]
 			if diff := cmp.Diff(tt.want, got.Publishing); diff != "" || len(got.Findings) > 0 {
 				t.Errorf("%s %+v", diff, got.Findings)

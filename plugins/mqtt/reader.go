@@ -5,6 +5,7 @@ package mqtt
 import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/session"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/topic"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
@@ -19,6 +20,16 @@ type reader struct {
 
 func newReader(r *pluginapi.Registration, o *settings.SubscribeOptions) reader {
 	return reader{id: r.ID, name: r.Name, options: *o, wire: topic.Wire(r.Name, o.Group)}
+}
+
+// filter is what its connection subscribes to.
+func (r *reader) filter() session.Filter {
+	o := &r.options
+	handling := map[string]byte{settings.RetainHandlingAlways: 0, settings.RetainHandlingNew: 1, settings.RetainHandlingNever: 2}
+	return session.Filter{
+		Name: r.name, Group: o.Group, QoS: byte(*o.QoS), NoLocal: o.NoLocal,
+		RetainAsPublished: o.RetainAsPublished, RetainHandling: handling[o.RetainHandling],
+	}
 }
 
 // address is the topic under which copies come back to it, "" where there is

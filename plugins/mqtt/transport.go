@@ -41,6 +41,8 @@ const (
 	// packetRoom is what of a packet is kept for all but payload and headers: its
 	// topic, the lengths, and what each header takes beside its bytes.
 	packetRoom = 512
+	// headerRoom is what of a packet a header takes where there are many.
+	headerRoom = 64
 )
 
 // Transport is the MQTT 5 transport.

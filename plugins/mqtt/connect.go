@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/client"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/intake"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/outbox"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/session"
+	"github.com/longshore-go/longshore/plugins/mqtt/settings"
+)
+
+// abandonLimit is how long the server is given to take leave of a connection that
+// is not needed.
+const abandonLimit = 2 * time.Second
+
+// Connect opens the connections that the last Inspect asks for, and waits for all
+// of them. What may pass is tried again until ctx ends.
+func (e *endpoint) Connect(ctx context.Context, _ []byte) (pluginapi.Conn, error) {
+	c := &conn{endpoint: e, connections: make(map[string]*connection)}
+	byName := map[string][]reader{"": nil}
+	for i := range e.readers {
+		name := e.readers[i].options.Connection
+		byName[name] = append(byName[name], e.readers[i])
+	}
+	if err := c.openAll(ctx, byName); err != nil {
+		return nil, faultOf("connect endpoint "+e.name, err)
+	}
+	c.main = c.connections[""]
+	e.introduce()
+	return c, nil
+}
+
+// introduce says once what the settings mean for what is left unsettled.
+func (e *endpoint) introduce() {
+	for i := range e.readers {
+		if *e.readers[i].options.QoS > 0 && !e.kept() {
+			e.log.Info("the session is not kept: what is left unsettled holds its place of receive_maximum until the connection ends, and is lost then",
+				"endpoint", e.name, "clean_start", *e.settings.CleanStart, "session_expiry", e.settings.SessionExpiry.String())
+			return
+		}
+	}
+}
+
+// openAll opens connections beside each other. Where one cannot be opened none is.
+func (c *conn) openAll(ctx context.Context, byName map[string][]reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	var opening sync.WaitGroup
+	var first error
+	for name, readers := range byName {
+		opening.Go(func() {
+			o, err := c.open(ctx, name, readers)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				c.connections[name] = o
+				return
+			}
+			if first == nil {
+				first = err
+				cancel()
+			}
+		})
+	}
+	opening.Wait()
+	if first != nil {
+		for name, o := range c.connections {
+			c.drop(name, o)
+		}
+	}
+	return first
+}
+
+// open opens a connection. Its filters are made known before, so that nothing that
+// a kept session brings is taken for what nobody wants.
+func (c *conn) open(ctx context.Context, name string, readers []reader) (*connection, error) {
+	config, err := c.endpoint.session(name)
+	if err != nil {
+		return nil, err
+	}
+	config.State = c.links.add(name)
+	o := &connection{Session: session.New(config), routes: make(map[string]*route)}
+	for i := range readers {
+		o.route(&readers[i])
+	}
+	if err := o.Start(ctx); err != nil {
+		c.drop(name, o)
+		return nil, err
+	}
+	return o, nil
+}
+
+// drop closes a connection that nobody uses.
+func (c *conn) drop(name string, o *connection) {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonLimit)
+	defer cancel()
+	_ = o.Close(ctx) // why it is dropped says more
+	c.links.remove(name)
+}
+
+// session is what one of the endpoint's connections is like.
+func (e *endpoint) session(name string) (session.Config, error) {
+	s := &e.settings
+	c := session.Config{
+		Kept: e.kept(), Log: e.log,
+		Client: client.Config{
+			Address: e.address, ConnectTimeout: time.Duration(s.ConnectTimeout), Endpoint: e.name, Log: e.log,
+			Connect: packet.ConnectParams{
+				ClientID: e.clientID(name), CleanStart: *s.CleanStart, KeepAlive: uint16(time.Duration(*s.KeepAlive) / time.Second),
+				Username: e.user.Username, SessionExpiry: uint32(time.Duration(s.SessionExpiry) / time.Second),
+				ReceiveMaximum: uint16(s.ReceiveMaximum), MaxPacket: uint32(s.MaxPacketSize),
+			},
+		},
+		Intake: intake.Config{
+			Endpoint: e.name, Log: e.log, ReceiveMaximum: s.ReceiveMaximum, QoS0Messages: s.QoS0Queue, QoS0Bytes: s.QoS0QueueBytes,
+		},
+		Outbox: outbox.Config{Window: s.PublishWindow, MaxPacket: int(s.MaxPacketSize), Log: e.log},
+	}
+	if !e.user.Password.IsZero() {
+		c.Client.Connect.Password = []byte(e.user.Password.Reveal())
+	}
+	if name == "" {
+		c.Client.Connect.Will, c.Client.Connect.ResponseInformation = will(s.Will), true
+	}
+	if e.address.TLS {
+		files := client.TLSFiles{CA: s.TLSCA, Cert: s.TLSCert, Key: s.TLSKey, ServerName: s.TLSServerName}
+		var err error
+		if c.Client.TLS, err = files.Load(); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// will is what the server publishes when the endpoint's own connection is lost.
+func will(w *settings.Will) *packet.Will {
+	if w == nil {
+		return nil
+	}
+	return &packet.Will{
+		Topic: w.Topic, Payload: []byte(w.Payload), QoS: byte(*w.QoS), Retain: w.Retain, ContentType: w.ContentType,
+		Delay: seconds(w.Delay), Expiry: seconds(w.Expiry),
+	}
+}
+
+func seconds(d core.Duration) uint32 { return uint32(time.Duration(d) / time.Second) }
+
+// faultOf says what failed before an error. A fault keeps its class and its
+// advice.
+func faultOf(doing string, err error) *core.Fault {
+	if f, ok := errors.AsType[*core.Fault](err); ok {
+		c := *f
+		c.Message = doing + ": " + f.Message
+		return &c
+	}
+	f := &core.Fault{Code: core.FaultUnavailable, Message: doing + ": " + err.Error()}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code, f.Transient = core.FaultTimeout, true
+	case errors.Is(err, context.Canceled):
+		f.Code = core.FaultCanceled
+	}
+	return f
+}
