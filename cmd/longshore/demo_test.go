@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,8 +28,9 @@ func TestDemo(t *testing.T) {
 	}
 	opening, rest, found := strings.Cut(r.out, "What happens")
 	_, closing, found2 := strings.Cut(rest, "Dead letters")
-	letters, balance, found3 := strings.Cut(closing, "The stream file, ")
-	if !found || !found2 || !found3 {
+	letters, closing, found3 := strings.Cut(closing, "The towers, ")
+	towers, balance, found4 := strings.Cut(closing, "The stream file, ")
+	if !found || !found2 || !found3 || !found4 {
 		t.Fatalf("got:\n%s", r.out)
 	}
 	balance, last, _ := strings.Cut(balance, "\nEverything adds up")
@@ -37,7 +39,9 @@ func TestDemo(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(letters), "\n")[1:]
 	slices.Sort(lines) // they come as they come
-	golden.Compare(t, "testdata/demo.golden", []byte(opening+strings.Join(lines, "\n")+"\n\nThe stream file, "+balance))
+	// What is under way where the connection is cut differs from run to run.
+	towers = regexp.MustCompile(`\d+ (deliveries|tried again|known already)`).ReplaceAllString(towers, "N $1")
+	golden.Compare(t, "testdata/demo.golden", []byte(opening+strings.Join(lines, "\n")+"\n\nThe towers, "+towers+"The stream file, "+balance))
 }
 
 // On a terminal the demo is coloured and shows its progress in place; with

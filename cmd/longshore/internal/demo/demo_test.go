@@ -8,11 +8,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mochi-mqtt/server/v2/packets"
 	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/host"
@@ -42,7 +44,7 @@ func TestFeed(t *testing.T) {
 			continue
 		}
 		got.Airports++
-		if len(a.IATA) != 3 || len(a.ICAO) != 4 || a.City == "" || len(a.Country) != 2 || a.ElevationFt>>10 >= 15 {
+		if len(a.IATA) != 3 || len(a.ICAO) != 4 || a.ICAO[0] < 'A' || a.ICAO[0] > 'Z' || a.City == "" || len(a.Country) != 2 || a.ElevationFt>>10 >= 15 {
 			t.Errorf("line %d is odd: %+v", got.Lines, a)
 		}
 		if iata[a.IATA] || icao[a.ICAO] {
@@ -101,6 +103,71 @@ func TestEnter(t *testing.T) {
 	})
 }
 
+// The towers are told of an airport once, however often it comes, and the
+// connection is cut once.
+func TestTowers(t *testing.T) {
+	b, err := newBroker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	s := quiet(io.Discard)
+	towers := newTowers(s, Options{Log: slog.New(slog.DiscardHandler)}, b)
+	towers.runs = cutAt - 2
+	for _, tt := range []struct {
+		icao string
+		err  error
+		want counts
+	}{
+		{"EDDF", nil, counts{told: 1}},
+		{"SAEZ", errTower, counts{told: 1, busy: 1}}, // and here it is cut
+		{"EDDF", nil, counts{told: 1, busy: 1, twice: 1}},
+	} {
+		a := airport{IATA: tt.icao[1:], ICAO: tt.icao}
+		if err := towers.handle(t.Context(), &host.Message[airport]{Value: a}); !errors.Is(err, tt.err) || s.c != tt.want {
+			t.Errorf("%s: got %v and %+v, want %v and %+v", tt.icao, err, s.c, tt.err, tt.want)
+		}
+	}
+	if s.shown["cut off"] != 1 {
+		t.Errorf("cut off %d times, want once", s.shown["cut off"])
+	}
+}
+
+// Nobody but the demo is let in by its broker.
+func TestBrokerLetsNobodyElseIn(t *testing.T) {
+	b, err := newBroker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	for _, tt := range []struct {
+		password string
+		want     packets.Code
+	}{{b.secret, packets.CodeSuccess}, {"guess", packets.ErrBadUsernameOrPassword}, {"", packets.ErrBadUsernameOrPassword}} {
+		c, err := net.Dial("tcp", b.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := packets.Packet{ProtocolVersion: 5, FixedHeader: packets.FixedHeader{Type: packets.Connect}, Connect: packets.ConnectParams{
+			ProtocolName: []byte("MQTT"), Clean: true, ClientIdentifier: "x", UsernameFlag: true, Username: []byte("demo"),
+			PasswordFlag: tt.password != "", Password: []byte(tt.password),
+		}}
+		var out bytes.Buffer
+		if err := p.ConnectEncode(&out); err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Write(out.Bytes())
+		var answer [4]byte
+		if err == nil {
+			_, err = io.ReadFull(c, answer[:])
+		}
+		_ = c.Close()
+		if err != nil || answer[3] != tt.want.Code {
+			t.Errorf("%q: got the CONNACK %x, %v; want code %x", tt.password, answer, err, tt.want.Code)
+		}
+	}
+}
+
 // quiet is a screen that nobody sees.
 func quiet(out io.Writer) *screen {
 	return newScreen(Options{Out: out, Log: slog.New(slog.DiscardHandler)}, 10)
@@ -109,7 +176,7 @@ func quiet(out io.Writer) *screen {
 func TestBalance(t *testing.T) {
 	right := counts{
 		fed: 10, bad: 1, undecodable: 1, first: 8, again: 3, acked: 6, retried: 1, delayed: 1, dropped: 1, panicked: 2,
-		capped: 1, queued: 8, refiled: 1, copied: 1, directory: 6, dead: 1, read: true, before: 4, after: 2,
+		capped: 1, queued: 8, refiled: 1, copied: 1, directory: 6, dead: 1, told: 6, busy: 1, twice: 1, read: true, before: 4, after: 2,
 	}
 	var out bytes.Buffer
 	s := quiet(&out)
@@ -124,6 +191,7 @@ func TestBalance(t *testing.T) {
 		"a dead letter is lost": func(c *counts) { c.dead-- },
 		"the queue lost one":    func(c *counts) { c.queued--; c.directory-- },
 		"its copy is lost":      func(c *counts) { c.copied-- },
+		"a tower missed one":    func(c *counts) { c.told-- },
 		"a warning is missing":  func(c *counts) { c.capped-- },
 		"one is read twice":     func(c *counts) { c.after++ },
 		"one is not filed":      func(c *counts) { c.before-- },
@@ -141,7 +209,7 @@ func TestBalance(t *testing.T) {
 }
 
 // The second stage is waited for until it has all that the first one has sent, and
-// what it tries again itself.
+// what it tries again itself, the third one until it has what the second one has.
 func TestArrived(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -151,8 +219,9 @@ func TestArrived(t *testing.T) {
 		{"nothing was sent", counts{}, true},
 		{"one is under way", counts{acked: 2, directory: 1}, false},
 		{"a dead letter is under way", counts{acked: 1, capped: 1, directory: 1}, false},
-		{"one is tried again", counts{acked: 1, capped: 1, directory: 1, dead: 1, refiled: 1}, false},
-		{"all is there", counts{acked: 1, capped: 1, directory: 1, dead: 1, refiled: 1, copied: 1}, true},
+		{"one is tried again", counts{acked: 1, capped: 1, directory: 1, dead: 1, refiled: 1, told: 1}, false},
+		{"one is announced", counts{acked: 1, capped: 1, directory: 1, dead: 1, refiled: 1, copied: 1}, false},
+		{"all is there", counts{acked: 1, capped: 1, directory: 1, dead: 1, refiled: 1, copied: 1, told: 1}, true},
 	} {
 		if got := tt.c.arrived(); got != tt.want {
 			t.Errorf("%s: got %t", tt.name, got)

@@ -12,20 +12,29 @@ import (
 
 // directory is the second stage.
 type directory struct {
-	host   *host.Host
-	screen *screen
-	filed  *host.Publisher[[]byte]
+	host      *host.Host
+	screen    *screen
+	filed     *host.Publisher[[]byte]
+	announced map[string]*host.Publisher[[]byte] // by topic
 }
 
 // newDirectory declares the second stage. A queue gives whoever binds it all that
 // is sent there, whatever its name; what is tried again goes back to it.
-func newDirectory(s *screen, o Options, book *logbook) *directory {
-	d := &directory{screen: s, host: host.New(host.WithLogger(watch(s, o)))}
+func newDirectory(s *screen, o Options, book *logbook, b *broker) *directory {
+	d := &directory{screen: s, host: host.New(host.WithLogger(watch(s, o))), announced: map[string]*host.Publisher[[]byte]{}}
 	queue := d.host.Endpoint("queue", host.Plugin{Name: "zmq"}, zmq.Settings{
 		Pattern: zmq.PatternQueue, Bind: book.queue(),
 	})
 	d.filed = host.To[[]byte](d.host, book.endpoint(d.host).To(keyFiled))
-	host.Handle(queue.Subscription(keyDirectory), d.handle, host.MaxAttempts(maxAttempts), host.Publishes(d.filed))
+	publishers := []host.Target{d.filed}
+	topics := b.endpoint(d.host, "demo-directory")
+	for region := 'A'; region <= 'Z'; region++ {
+		topic := topicAirports + string(region)
+		p := host.To[[]byte](d.host, topics.To(topic))
+		d.announced[topic] = p
+		publishers = append(publishers, p)
+	}
+	host.Handle(queue.Subscription(keyDirectory), d.handle, host.MaxAttempts(maxAttempts), host.Publishes(publishers...))
 	return d
 }
 
@@ -35,7 +44,8 @@ const slowPage = "IT"
 
 var errPage = errors.New("its page of the directory is being printed")
 
-// handle appends an airport to the stream file, and keeps a dead letter.
+// handle appends an airport to the stream file and announces it, and keeps a dead
+// letter.
 func (d *directory) handle(_ context.Context, m *host.Message[airport]) error {
 	d.screen.count(func(c *counts) { c.queued++ })
 	switch {
@@ -49,5 +59,5 @@ func (d *directory) handle(_ context.Context, m *host.Message[airport]) error {
 		d.screen.count(func(c *counts) { c.copied++ })
 	}
 	d.screen.count(func(c *counts) { c.directory++ })
-	return d.filed.PublishWith(m, m.Payload())
+	return errors.Join(d.filed.PublishWith(m, m.Payload()), d.announced[m.Value.topic()].PublishWith(m, m.Payload()))
 }

@@ -120,8 +120,23 @@ func (s *screen) refiled(a airport) {
 	s.event("tried again", fmt.Sprintf("%s %s: %v", a.IATA, a.City, errPage))
 }
 
-// arrived returns when the second stage has what the first one has sent, when ctx
-// ends, or at the limit.
+// busy counts an airport that the third stage tries again.
+func (s *screen) busy(a airport) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.busy++
+	s.event("told later", fmt.Sprintf("%s %s: %v", a.IATA, a.City, errTower))
+}
+
+// cutOff shows where the connection of the third stage was cut.
+func (s *screen) cutOff(a airport) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.event("cut off", fmt.Sprintf("the towers, when they were told of %s %s", a.IATA, a.City))
+}
+
+// arrived returns when each stage has what the one before has sent, when ctx ends,
+// or at the limit.
 func (s *screen) arrived(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -231,16 +246,17 @@ func (s *screen) opening(tables []core.Table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.put("%s\n\n", s.style.Bold("longshore demo"))
-	s.put(`%d lines about airports go through two stages. Each is a host whose transports
+	s.put(`%d lines about airports go through three stages. Each is a host whose transports
 run as plugin processes of their own: the register reads a pipe, the directory
-a ZeroMQ queue.
+a ZeroMQ queue, the towers an MQTT broker.
 
-    feed | register -> queue -> directory
+    feed | register -> queue -> directory -> broker -> towers
 
 The register forwards most airports as %s. Some it retries (busy), some it
 retries later (rate limit), some it drops (closed), and on those below sea level
-it panics. After attempt %d an airport is sent as %s. The second stage tries a
-few again and appends the others to a stream file, which is read in the end.
+it panics. After attempt %d an airport is sent as %s. The directory tries a few
+again, appends the others to a stream file, which is read in the end, and announces
+them to the towers, whose connection to the broker is cut once.
 
 `, s.total, keyDirectory, maxAttempts, keyDead)
 	s.put("%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
@@ -279,6 +295,15 @@ func (s *screen) deadLetters() {
 	}
 }
 
+// towers shows what became of the announcements.
+func (s *screen) towers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put("\n%s\n", s.style.Bold("The towers, whose connection was cut"))
+	s.put("  %d deliveries: %d airports, %d tried again, %d known already\n", s.c.told+s.c.busy+s.c.twice, s.c.told, s.c.busy, s.c.twice)
+	s.put("%s\n", s.style.Faint(towersLegend))
+}
+
 // logbook shows what a replay and the two runs of a group have read from the
 // stream file.
 func (s *screen) logbook(records []record, before, after resumption) {
@@ -300,8 +325,10 @@ func (s *screen) logbook(records []record, before, after resumption) {
 	s.put("%s\n", s.style.Faint(groupLegend))
 }
 
-// replayLegend and groupLegend explain what the file shows.
+// These explain what is shown.
 const (
+	towersLegend = `  The broker sends again what was not acked: nothing is missing, and what was handled
+  when its ack was lost came twice.`
 	replayLegend = `  Copies and dead letters carry the count of their message, so a replay knows their
   attempt. It has ended by itself, at the end of the file.`
 	groupLegend = `  What a group acked is kept beside the file: nothing is read twice or left out.`
