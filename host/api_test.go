@@ -40,6 +40,16 @@ func TestWhatAServiceLinks(t *testing.T) {
 	}
 }
 
+// TestOnlyTheDemoLinksABroker proves that the broker of longshore demo is in no
+// plugin and no library.
+func TestOnlyTheDemoLinksABroker(t *testing.T) {
+	for _, dep := range list(t, "-deps", "./core/...", "./pluginapi/...", "./host/...", "./plugins/...") {
+		if strings.Contains(dep, "mochi-mqtt") {
+			t.Errorf("%s is linked", dep)
+		}
+	}
+}
+
 // TestAServiceLinksNoTests proves that what is made for tests is in no service.
 func TestAServiceLinksNoTests(t *testing.T) {
 	for _, dep := range list(t, "-deps", "./host") {
