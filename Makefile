@@ -10,7 +10,7 @@ PROTO   := pluginapi/proto
 IMAGE   := $(PROTO)/image.binpb
 FUZZTIME ?= 15s
 
-PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq
+PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt
 # Modules of their own.
 MODULES := examples/custom-transport examples/redis-transport
 
@@ -24,7 +24,7 @@ build: ## build the command and its transports into bin/
 	$(GO) build -o $(BIN)/ $(PROGRAMS)
 
 .PHONY: demo
-demo: build ## send real lines through a real plugin: ack, retry, drop, panic, dead letter
+demo: build ## send real lines through real plugins: ack, retry, drop, panic, dead letter, a connection that is cut
 	$(BIN)/longshore demo
 
 .PHONY: test
