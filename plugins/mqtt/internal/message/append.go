@@ -43,20 +43,27 @@ func Append(dst []byte, m *core.Message, p *Params) []byte {
 	return append(AppendHead(dst, m, p), m.Payload...)
 }
 
-// AppendHead appends what comes before the payload's bytes. The order of
-// properties is the reference's.
+// AppendHead appends what comes before the payload's bytes. Properties stand in the
+// order of their headers.
 func AppendHead(dst []byte, m *core.Message, p *Params) []byte {
 	h := p.head(m)
 	dst = packet.AppendPublishHead(dst, &h, propertiesSize(m, p), len(m.Payload))
-	media := p.contentType(m)
-	if media != nil {
-		dst = append(dst, packet.PropPayloadFormat, packet.PayloadFormat(media.Value))
+	if media, ok := p.contentType(m); ok {
+		dst = append(dst, packet.PropPayloadFormat, packet.PayloadFormat(media))
 	}
 	if p.HasExpiry {
 		dst = binary.BigEndian.AppendUint32(append(dst, packet.PropExpiry), p.Expiry)
 	}
+	if p.ContentType != nil {
+		dst = packet.AppendString(append(dst, packet.PropContentType), p.ContentType)
+	}
 	for i := range m.Headers {
-		switch h := &m.Headers[i]; kindOf(h.Name) {
+		h := &m.Headers[i]
+		switch kindOf(h.Name) {
+		case kindContentType:
+			if p.ContentType == nil {
+				dst = packet.AppendString(append(dst, packet.PropContentType), h.Value)
+			}
 		case kindReplyTo:
 			dst = packet.AppendString(append(dst, packet.PropResponseTopic), h.Value)
 		case kindCorrelationID:
@@ -66,40 +73,45 @@ func AppendHead(dst []byte, m *core.Message, p *Params) []byte {
 			dst = packet.AppendString(dst, h.Value)
 		}
 	}
-	if media != nil {
-		dst = packet.AppendString(append(dst, packet.PropContentType), media.Value)
-	}
 	return dst
+}
+
+// contentType is what the packet says, and whether it does.
+func (p *Params) contentType(m *core.Message) ([]byte, bool) {
+	if p.ContentType != nil {
+		return p.ContentType, true
+	}
+	for i := range m.Headers {
+		if h := &m.Headers[i]; kindOf(h.Name) == kindContentType {
+			return h.Value, true
+		}
+	}
+	return nil, false
 }
 
 func (p *Params) head(m *core.Message) packet.Head {
 	return packet.Head{QoS: p.QoS, Dup: p.Dup, Retain: p.Retain, ID: p.ID, Topic: m.Name}
 }
 
-// contentType is the header that says what the packet does, nil = none.
-func (p *Params) contentType(m *core.Message) *core.Header {
-	if p.ContentType != nil {
-		return &core.Header{Value: p.ContentType}
-	}
-	for i := range m.Headers {
-		if kindOf(m.Headers[i].Name) == kindContentType {
-			return &m.Headers[i]
-		}
-	}
-	return nil
-}
-
 // propertiesSize is how many bytes the properties take.
 func propertiesSize(m *core.Message, p *Params) int {
 	n := 0
-	if media := p.contentType(m); media != nil {
-		n += formatSize + stringSize + len(media.Value)
-	}
 	if p.HasExpiry {
 		n += expirySize
 	}
+	if _, ok := p.contentType(m); ok {
+		n += formatSize
+	}
+	if p.ContentType != nil {
+		n += stringSize + len(p.ContentType)
+	}
 	for i := range m.Headers {
-		switch h := &m.Headers[i]; kindOf(h.Name) {
+		h := &m.Headers[i]
+		switch kindOf(h.Name) {
+		case kindContentType:
+			if p.ContentType == nil {
+				n += stringSize + len(h.Value)
+			}
 		case kindReplyTo, kindCorrelationID:
 			n += stringSize + len(h.Value)
 		case kindUser:

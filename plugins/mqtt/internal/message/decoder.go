@@ -32,12 +32,13 @@ const ours = int(kinds) + 2
 
 var yes = []byte("true")
 
-// Decode reads a PUBLISH that packet.ParsePublish has taken. Headers are the user
-// properties with their case, order and repeats (D25), then content-type, reply-to
-// and correlation-id from their properties, then Retained and Redelivered where
-// they are true. A user property that has the name of one of those gives way to it; where
-// there is no such property it stands in its place, of several the last. The list
-// has room for one more. Payload and values lie in the packet.
+// Decode reads a PUBLISH that packet.ParsePublish has taken. Headers stand in the
+// order of their properties, user properties with their case and repeats (D25);
+// behind them Retained and Redelivered where they are true. A user property that
+// has the name of one of these, or of content-type, reply-to or correlation-id,
+// gives way to that; where a packet has no such property it stands in its place, of
+// several the last. The list has room for one more. Payload and values lie in the
+// packet.
 //
 // The fault says what cannot be read: a string that is not UTF-8 or has a null
 // character, a Response Topic that is none, more than MaxHeaders user properties.
@@ -72,7 +73,7 @@ func (d *Decoder) Decode(p *packet.Publish, m *core.Message) *core.Fault {
 // properties appends the headers that are properties, and says what cannot be
 // read of them.
 func (d *Decoder) properties(p *packet.Publish, headers core.Headers) (_ core.Headers, reason string) {
-	var own [kindOwn]core.Header
+	var at [kinds]int // where the header of a kind stands, from 1
 	user := 0
 	for rest := p.Properties; len(rest) > 0; {
 		var f packet.Property
@@ -101,15 +102,12 @@ func (d *Decoder) properties(p *packet.Publish, headers core.Headers) (_ core.He
 			if reason == "" {
 				reason = why
 			}
-		case k == kindUser:
+		case k == kindOwn:
+		case k != kindUser && at[k] > 0:
+			headers[at[k]-1] = h
+		default:
 			headers = append(headers, h)
-		case k != kindOwn:
-			own[k] = h
-		}
-	}
-	for k := range own {
-		if own[k].Value != nil {
-			headers = append(headers, own[k])
+			at[k] = len(headers)
 		}
 	}
 	return headers, reason

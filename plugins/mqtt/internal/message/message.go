@@ -94,11 +94,15 @@ func same[T ~string | ~[]byte](name T, ours string) bool {
 func Check(m *core.Message) *core.Fault { return check(m, true) }
 
 // CheckCopy is Check for a copy of what the same server has delivered: it takes
-// control characters and non-characters in headers, for so does that server.
+// control characters and non-characters, for so does that server.
 func CheckCopy(m *core.Message) *core.Fault { return check(m, false) }
 
 func check(m *core.Message, strict bool) *core.Fault {
-	if d := topic.CheckTopic(m.Name); d != nil {
+	checkTopic := topic.CheckTopic
+	if !strict {
+		checkTopic = topic.CheckDelivered
+	}
+	if d := checkTopic(m.Name); d != nil {
 		return refusal(core.FaultInvalid, m, d.Message, d.Fix)
 	}
 	if len(m.Headers) > MaxHeaders {

@@ -98,7 +98,7 @@ func TestSampleSession(t *testing.T) {
 	}
 	first := core.Message{Name: "dev/2/t", Headers: core.Headers{tenant, text}, Payload: []byte("job")}
 	again := core.Message{Name: "dev/2/t", Headers: core.Headers{tenant, count("1"), text}, Payload: []byte("job")}
-	dead := core.Message{Name: "dead/t", Headers: core.Headers{tenant, text, count("2")}, Payload: []byte("job")}
+	dead := core.Message{Name: "dead/t", Headers: core.Headers{tenant, count("2"), text}, Payload: []byte("job")}
 	for i, want := range [][]byte{
 		connect, subscribe, packet.AppendAck(nil, packet.TypePuback, 1, 0),
 		message.Append(nil, &again, &message.Params{QoS: 1, ID: 2}),

@@ -104,7 +104,8 @@ func agree(t *testing.T, theirs *packets.Publish, ours *packet.Publish) {
 	if b.Unidentified = len(ids) == 0; !b.Unidentified {
 		b.Identifier = ids[len(ids)-1] // the library keeps the last alone
 	}
-	for rest, p, ok := ours.Properties, (packet.Property{}), true; ok; {
+	for rest, ok := ours.Properties, true; ok; {
+		var p packet.Property
 		if p, rest, ok = packet.CutProperty(rest); !ok {
 			break
 		}

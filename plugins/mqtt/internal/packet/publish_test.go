@@ -44,7 +44,8 @@ func TestParsePublish(t *testing.T) {
 		t.Errorf("written again %x, was %x", again, b)
 	}
 	var ids []string
-	for rest, p, ok := got.Properties, (packet.Property{}), true; ok; {
+	for rest, ok := got.Properties, true; ok; {
+		var p packet.Property
 		if p, rest, ok = packet.CutProperty(rest); ok {
 			ids = append(ids, string([]byte{p.ID}))
 		}

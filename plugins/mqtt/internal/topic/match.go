@@ -46,7 +46,7 @@ func Overlap(a, b string) bool {
 	}
 	i, j := 0, 0
 	for {
-		if rest(a, i) == "#" || rest(b, j) == "#" {
+		if a[i:] == "#" || b[j:] == "#" {
 			return true
 		}
 		ie, je := end(a, i), end(b, j)
@@ -57,16 +57,13 @@ func Overlap(a, b string) bool {
 		switch {
 		case ie == len(a) && je == len(b):
 			return true
-		case ie == len(a):
-			return b[je:] == "/#"
-		case je == len(b):
-			return a[ie:] == "/#"
+		case ie == len(a), je == len(b):
+			empty := i == 0 && (x == "" || y == "") // what both match is no topic
+			return a[ie:]+b[je:] == "/#" && !empty
 		}
 		i, j = ie+1, je+1
 	}
 }
-
-func rest(s string, from int) string { return s[from:] }
 
 // special reports whether a filter matches topics that begin with $.
 func special(f string) bool { return f != "" && f[0] == '$' }

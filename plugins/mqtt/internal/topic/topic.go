@@ -5,6 +5,7 @@
 package topic
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -23,6 +24,15 @@ const share = "$share/"
 // long, not UTF-8, has a wildcard, a control or a non-character, or begins as
 // shared subscriptions do. Path is left to the caller.
 func CheckTopic(name string) *core.Diagnostic {
+	if d := CheckDelivered(name); d != nil {
+		return d
+	}
+	return checkText("topic", name)
+}
+
+// CheckDelivered is CheckTopic for a topic that a server has delivered: control
+// and non-characters are left to that server.
+func CheckDelivered(name string) *core.Diagnostic {
 	if d := check("topic", name); d != nil {
 		return d
 	}
@@ -38,7 +48,7 @@ func CheckTopic(name string) *core.Diagnostic {
 // CheckFilter says why a name is no filter, nil = it is one: as CheckTopic, but
 // that `+` may be a whole level, and `#` the last one [MQTT-4.7.1-1, 4.7.1-2].
 func CheckFilter(name string) *core.Diagnostic {
-	if d := check("filter", name); d != nil {
+	if d := cmp.Or(check("filter", name), checkText("filter", name)); d != nil {
 		return d
 	}
 	for level, rest, more := strings.Cut(name, "/"); ; level, rest, more = strings.Cut(rest, "/") {
@@ -56,7 +66,7 @@ func CheckFilter(name string) *core.Diagnostic {
 
 // CheckGroup says why a name is no share group, nil = it is one (4.8.2).
 func CheckGroup(name string) *core.Diagnostic {
-	if d := check("share group", name); d != nil {
+	if d := cmp.Or(check("share group", name), checkText("share group", name)); d != nil {
 		return d
 	}
 	if i := strings.IndexAny(name, "/+#"); i >= 0 {
@@ -79,14 +89,23 @@ func check(what, name string) *core.Diagnostic {
 		reason, fix = fmt.Sprintf("has %d bytes, the limit is %d", len(name), Max), "shorten it"
 	case !utf8.ValidString(name):
 		reason = "is not UTF-8"
-	case Unfit(name) != "":
-		reason = "has " + Unfit(name)
+	case strings.IndexByte(name, 0) >= 0:
+		reason = "has a null character"
 	case strings.HasPrefix(name, share):
 		reason, fix = "begins with $share/, which shared subscriptions do", "give the share group in the option group, and the name without it"
 	default:
 		return nil
 	}
 	return &core.Diagnostic{Message: fmt.Sprintf("the %s %s %s", what, quote(name), reason), Fix: fix}
+}
+
+// checkText refuses control and non-characters.
+func checkText(what, name string) *core.Diagnostic {
+	unfit := Unfit(name)
+	if unfit == "" {
+		return nil
+	}
+	return &core.Diagnostic{Message: fmt.Sprintf("the %s %s has %s", what, quote(name), unfit), Fix: "leave it out"}
 }
 
 // maxQuoted is how many bytes of a name a text holds.
