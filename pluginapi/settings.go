@@ -3,6 +3,7 @@
 package pluginapi
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -53,6 +54,19 @@ func (o Options) Bind(into any) error {
 
 // IsEmpty reports whether nothing is set.
 func (o Options) IsEmpty() bool { return len(o.raw) == 0 || string(o.raw) == "{}" }
+
+// Equal reports whether both hold the same bytes, so that whoever has read one of
+// them need not read the other.
+func (o Options) Equal(other Options) bool {
+	return bytes.Equal(o.raw, other.raw) || o.IsEmpty() && other.IsEmpty()
+}
+
+// Clone returns options that share no memory with o: those of a message are valid
+// no longer than its other bytes.
+func (o Options) Clone() Options {
+	o.raw = bytes.Clone(o.raw)
+	return o
+}
 
 // JSON returns the options as one JSON object, secrets included.
 func (o Options) JSON() []byte {

@@ -124,3 +124,19 @@ func TestSchemaOf(t *testing.T) {
 	}()
 	SchemaOf[struct{ C chan int }]()
 }
+
+func TestOptionsEqual(t *testing.T) {
+	raw := []byte(`{"qos":2}`)
+	o := NewOptions(raw)
+	kept := o.Clone()
+	if !kept.Equal(o) {
+		t.Error("a copy is not equal")
+	}
+	raw[7] = '1'
+	if kept.Equal(o) || string(kept.JSON()) != `{"qos":2}` {
+		t.Errorf("a copy has become %s", kept.JSON())
+	}
+	if empty := NewOptions([]byte("{}")); !empty.Equal(Options{}) || empty.Equal(o) {
+		t.Error("options without anything are equal to each other, and to no others")
+	}
+}

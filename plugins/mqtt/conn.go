@@ -18,6 +18,8 @@ type conn struct {
 	endpoint *endpoint
 	main     *connection // what the endpoint publishes over
 	links    links
+	options  publishOptions
+	requests *requests
 
 	turn sync.Mutex // held while a connection is opened that was not inspected
 
@@ -146,7 +148,7 @@ func (c *conn) leave(rt *route) {
 // ReportLink reports whether all connections are up.
 func (c *conn) ReportLink(report func(pluginapi.LinkState)) { c.links.report(report) }
 
-// Close waits until what was published has its answer, and takes its leave of the
+// Close ends what waits for a reply, waits until what was published has its answer, and takes its leave of the
 // server, within ctx.
 func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	c.mu.Lock()
@@ -156,6 +158,7 @@ func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	if again {
 		return nil, nil
 	}
+	c.requests.close()
 	all := c.all()
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup

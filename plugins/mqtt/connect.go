@@ -35,6 +35,7 @@ func (e *endpoint) Connect(ctx context.Context, _ []byte) (pluginapi.Conn, error
 		return nil, faultOf("connect endpoint "+e.name, err)
 	}
 	c.main = c.connections[""]
+	c.requests = newRequests(c)
 	e.introduce()
 	return c, nil
 }

@@ -4,36 +4,132 @@ package mqtt
 
 import (
 	"context"
+	"math"
+	"time"
+	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/carry"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/message"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/outbox"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/topic"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
-// Publish sends messages in order.
+// Publish sends messages in order and waits for nobody. A receipt is confirmed at
+// QoS 1 and 2 when the server has the message (PUBACK, PUBCOMP; D14), at QoS 0
+// when the operating system has it.
+//
+// Copies and dead letters leave with the QoS of their delivery, at least 1, over the
+// connection that it came on; copies with what is left of its expiry (D19).
 func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
+	var used *outbox.Outbox
 	for i := range msgs {
-		if f := c.post(&msgs[i], i, done); f != nil {
+		out, f := c.publish(&msgs[i], i, done)
+		if f != nil {
 			done(i, pluginapi.Refused(f))
+			continue
+		}
+		if used != nil && used != out {
+			used.Flush()
+		}
+		used = out
+	}
+	if used != nil {
+		used.Flush()
+	}
+}
+
+// publish adds one message to the outbox that it returns. Unless it returns a
+// fault done is called.
+func (c *conn) publish(m *pluginapi.Outgoing, i int, done func(int, pluginapi.Receipt)) (*outbox.Outbox, *core.Fault) {
+	o, err := c.options.of(m.Options)
+	if err != nil {
+		return nil, faultOf(fault.PublishTo(m.Message.Name), err)
+	}
+	p := outbox.Post{Done: done, I: i}
+	if f := fill(&p, m, o); f != nil {
+		return nil, f
+	}
+	out, check := c.main.Outbox(), message.Check
+	if origin := c.origin(m, &p); origin != nil {
+		out, check = origin.Outbox(), message.CheckCopy
+		stem(&p, m, o)
+	}
+	if f := check(&m.Message); f != nil {
+		return nil, f
+	}
+	return out, out.Add(&p)
+}
+
+// fill sets what options say.
+func fill(p *outbox.Post, m *pluginapi.Outgoing, o *settings.PublishOptions) *core.Fault {
+	p.Message, p.QoS, p.Retain = m.Message, byte(*o.QoS), o.Retain
+	if o.ContentType != "" {
+		if why := unfitText(o.ContentType); why != "" {
+			return invalidOption(m, "content_type", why, "name a media type")
+		}
+		p.ContentType = []byte(o.ContentType)
+	}
+	if d := time.Duration(o.Expiry); d != 0 {
+		if d < time.Second || d%time.Second != 0 || d/time.Second > math.MaxUint32 {
+			return invalidOption(m, "expiry", d.String()+" is not a whole number of seconds from 1 to 4294967295", "use whole seconds")
+		}
+		p.Deadline = time.Now().Add(d).UnixMilli()
+	}
+	return nil
+}
+
+func unfitText(s string) string {
+	switch {
+	case len(s) > packet.MaxString:
+		return "it is longer than 65535 bytes"
+	case !utf8.ValidString(s):
+		return "it is not UTF-8"
+	case topic.Unfit(s) != "":
+		return "it has " + topic.Unfit(s)
+	}
+	return ""
+}
+
+func invalidOption(m *pluginapi.Outgoing, path, what, fix string) *core.Fault {
+	f := fault.Refusal(core.FaultInvalid, "%s", fault.PublishTo(m.Message.Name))
+	f.Diagnostics = []core.Diagnostic{{Path: path, Message: what, Fix: fix}}
+	return f
+}
+
+// origin is the connection of the delivery that a copy or dead letter stems from,
+// nil where it is none, or of another process.
+func (c *conn) origin(m *pluginapi.Outgoing, p *outbox.Post) *connection {
+	if m.Purpose != pluginapi.PurposeRetry && m.Purpose != pluginapi.PurposeDeadLetter {
+		return nil
+	}
+	p.Copy = true
+	from, ok := carry.Parse(m.Carry)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.connections {
+		if o.Instance() == from.Instance {
+			p.Carry, p.Carried = from, true
+			return o
 		}
 	}
-	c.main.Outbox().Flush()
+	return nil
 }
 
-func (c *conn) post(m *pluginapi.Outgoing, i int, done func(int, pluginapi.Receipt)) *core.Fault {
-	var o settings.PublishOptions
-	if err := m.Options.Bind(&o); err != nil {
-		return faultOf("publish", err)
+// stem sets what a copy has from its delivery, where no option says otherwise. A
+// dead letter waits for people, and does not expire.
+func stem(p *outbox.Post, m *pluginapi.Outgoing, o *settings.PublishOptions) {
+	if m.Options.IsEmpty() {
+		p.QoS = max(p.Carry.QoS, 1)
 	}
-	if f := message.Check(&m.Message); f != nil {
-		return f
+	if m.Purpose == pluginapi.PurposeRetry && o.Expiry == 0 {
+		p.Deadline = p.Carry.Deadline
 	}
-	return c.main.Outbox().Add(&outbox.Post{Message: m.Message, QoS: byte(*o.QoS), Retain: o.Retain, Done: done, I: i})
-}
-
-// Request is not offered.
-func (c *conn) Request(context.Context, pluginapi.Outgoing) (core.Message, error) {
-	return core.Message{}, &core.Fault{Code: core.FaultUnsupported, Message: "request"}
 }
