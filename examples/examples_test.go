@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 		for _, b := range []struct{ in, packages string }{
 			{"..", "./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file " +
 				"./plugins/zmq/longshore-transport-zmq ./examples/quickstart ./examples/replay-a-day ./examples/audit-log " +
-				"./examples/queue-workers ./examples/fan-out ./examples/rpc"},
+				"./examples/queue-workers ./examples/fan-out ./examples/rpc " +
+				"./plugins/mqtt/longshore-transport-mqtt ./examples/telemetry ./examples/shared-workers ./examples/request-reply"},
 			{"custom-transport", "."},
 		} {
 			cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, strings.Fields(b.packages)...)...)
