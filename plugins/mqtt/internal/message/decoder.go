@@ -76,26 +76,15 @@ func (d *Decoder) properties(p *packet.Publish, headers core.Headers) (_ core.He
 	var at [kinds]int // where the header of a kind stands, from 1
 	user := 0
 	for rest := p.Properties; len(rest) > 0; {
-		var f packet.Property
-		var ok bool
-		if f, rest, ok = packet.CutProperty(rest); !ok {
-			break
-		}
 		var h core.Header
 		var k kind
 		var why string
-		switch f.ID {
-		case packet.PropUser:
-			h, k, why = d.user(p, user, f)
+		if name, value, next, ok := packet.CutUser(rest); ok {
+			h, k, why = d.user(p, user, name, value)
+			rest = next
 			user++
-		case packet.PropContentType:
-			h, k, why = single(contentType, f.Value, kindContentType)
-		case packet.PropResponseTopic:
-			h, k, why = single(replyTo, f.Value, kindReplyTo)
-		case packet.PropCorrelationData:
-			h, k, why = single(correlationID, f.Value, kindCorrelationID)
-		default:
-			continue
+		} else {
+			h, k, why, rest = property(rest)
 		}
 		switch {
 		case why != "":
@@ -113,6 +102,24 @@ func (d *Decoder) properties(p *packet.Publish, headers core.Headers) (_ core.He
 	return headers, reason
 }
 
+// property is the header of the first property of a block, which is no user
+// property, or why it cannot be read; and the rest of the block. One that is no
+// header is of kindOwn.
+func property(block []byte) (h core.Header, k kind, reason string, rest []byte) {
+	f, rest, _ := packet.CutProperty(block)
+	switch f.ID {
+	case packet.PropContentType:
+		h, k, reason = single(contentType, f.Value, kindContentType)
+	case packet.PropResponseTopic:
+		h, k, reason = single(replyTo, f.Value, kindReplyTo)
+	case packet.PropCorrelationData:
+		h, k, reason = single(correlationID, f.Value, kindCorrelationID)
+	default:
+		k = kindOwn
+	}
+	return h, k, reason, rest
+}
+
 // single is the header of a property of its own, or why it cannot be read.
 func single(name string, value []byte, k kind) (_ core.Header, _ kind, reason string) {
 	switch {
@@ -126,22 +133,22 @@ func single(name string, value []byte, k kind) (_ core.Header, _ kind, reason st
 
 // user is the header of user property i, or why it cannot be read. One that gives
 // way to a property is of kindOwn.
-func (d *Decoder) user(p *packet.Publish, i int, f packet.Property) (_ core.Header, _ kind, reason string) {
-	name, ok := d.names.header(i, f.Name)
+func (d *Decoder) user(p *packet.Publish, i int, text, value []byte) (_ core.Header, _ kind, reason string) {
+	name, ok := d.names.header(i, text)
 	if !ok {
-		return core.Header{}, kindUser, fmt.Sprintf("the name of a user property is not UTF-8, or has a null character: %.80q", f.Name)
+		return core.Header{}, kindUser, fmt.Sprintf("the name of a user property is not UTF-8, or has a null character: %.80q", text)
 	}
 	k := kindOf(name)
 	if k != kindUser && (k == kindOwn || p.Has(properties[k])) {
 		return core.Header{}, kindOwn, ""
 	}
 	switch {
-	case !readable(f.Value):
-		reason = fmt.Sprintf("the user property %.80q is not UTF-8, or has a null character: %.80q", name, f.Value)
-	case k == kindReplyTo && !replyTopic(f.Value):
-		reason = fmt.Sprintf("the user property %s is no topic: %.80q", name, f.Value)
+	case !readable(value):
+		reason = fmt.Sprintf("the user property %.80q is not UTF-8, or has a null character: %.80q", name, value)
+	case k == kindReplyTo && !replyTopic(value):
+		reason = fmt.Sprintf("the user property %s is no topic: %.80q", name, value)
 	}
-	return core.Header{Name: name, Value: f.Value}, k, reason
+	return core.Header{Name: name, Value: value}, k, reason
 }
 
 // properties are the properties of the kinds that have one.

@@ -135,7 +135,7 @@ func checkHeader(m *core.Message, h *core.Header, k kind, strict bool) *core.Fau
 		return refuse(core.FaultTooLarge, fmt.Sprintf("%d bytes, the limit is %d", n, packet.MaxString), "shorten it")
 	}
 	const encode = "leave the header out or encode it as text, in base64 for instance"
-	if reason := unfit([]byte(h.Name), strict); reason != "" {
+	if reason := unfit(h.Name, strict); reason != "" {
 		return refuse(core.FaultInvalid, "the name "+reason, encode)
 	}
 	if k == kindCorrelationID {
@@ -151,12 +151,15 @@ func checkHeader(m *core.Message, h *core.Header, k kind, strict bool) *core.Fau
 }
 
 // unfit says why a text cannot be a string of MQTT, "" = it can.
-func unfit(s []byte, strict bool) string {
-	switch {
-	case !readable(s):
+func unfit[T ~string | ~[]byte](s T, strict bool) string {
+	if printable(s) {
+		return ""
+	}
+	if !readable([]byte(s)) {
 		return "is not UTF-8, or has a null character"
-	case strict && topic.Unfit(s) != "":
-		return "has " + topic.Unfit(s)
+	}
+	if reason := topic.Unfit(s); strict && reason != "" {
+		return "has " + reason
 	}
 	return ""
 }

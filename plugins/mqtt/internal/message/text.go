@@ -17,3 +17,13 @@ func readable(b []byte) bool {
 func replyTopic(s []byte) bool {
 	return len(s) > 0 && !bytes.ContainsAny(s, "+#")
 }
+
+// printable reports whether a text has printable ASCII alone, as most have.
+func printable[T ~string | ~[]byte](s T) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] >= 0x7F {
+			return false
+		}
+	}
+	return true
+}

@@ -80,14 +80,20 @@ const maxIdentifiers = 1 << 16
 func (p *Publish) check() error {
 	for rest := p.Properties; len(rest) > 0; {
 		id := rest[0]
+		if id == PropUser {
+			n := userSize(rest)
+			if n == 0 {
+				return malformed(TypePublish, "a user property that is cut off")
+			}
+			p.users++
+			rest = rest[n:]
+			continue
+		}
 		var f Property
 		if f, rest = cutProperty(rest); f.ID == 0 {
 			return malformed(TypePublish, "property 0x%02X is unknown or cut off", id)
 		}
 		switch f.ID {
-		case PropUser:
-			p.users++
-			continue
 		case PropIdentifier:
 			if f.Number == 0 {
 				return violation(TypePublish, "subscription identifier 0")

@@ -122,9 +122,6 @@ func quote(name string) string {
 // control characters and non-characters (1.5.4). Servers end the connection that
 // sends them.
 func Unfit[T ~string | ~[]byte](text T) string {
-	if plain(text) {
-		return ""
-	}
 	for _, r := range string(text) {
 		switch {
 		case r < 0x20 || r >= 0x7F && r < 0xA0:
@@ -134,16 +131,6 @@ func Unfit[T ~string | ~[]byte](text T) string {
 		}
 	}
 	return ""
-}
-
-// plain reports whether a text has printable ASCII alone.
-func plain[T ~string | ~[]byte](text T) bool {
-	for i := range len(text) {
-		if text[i] < 0x20 || text[i] >= 0x7F {
-			return false
-		}
-	}
-	return true
 }
 
 // Wire is a filter as it stands in SUBSCRIBE: `$share/group/filter` for a group.
