@@ -10,7 +10,7 @@ import (
 
 func TestExamplesOverMQTT(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
-	for _, name := range []string{"telemetry", "shared-workers"} {
+	for _, name := range []string{"telemetry", "shared-workers", "request-reply"} {
 		t.Run(name, func(t *testing.T) {
 			out, log := run(t, "..", "", name, b.URL())
 			compare(t, name, out, log)
