@@ -36,88 +36,108 @@ func BenchmarkIntake(b *testing.B) {
 }
 
 func benchIntake(b *testing.B, qos byte, size, each int) {
-	t := newBench(b)
-	l := &sink{}
-	rc := t.open("orders/+", qos)
-	t.in.Up(l, intake.Session{})
-	// User properties, and the subscription identifier.
+	p := newPump(b, qos, size, each)
+	b.ReportAllocs()
+	b.SetBytes(int64(size))
+	n := 0
+	b.ResetTimer()
+	for n < b.N {
+		p.round()
+		n += each
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "messages/s")
+	p.end()
+}
+
+// pump passes the same packets again and again.
+type pump struct {
+	*bench
+	link    *sink
+	rc      *receiver
+	qos     byte
+	each    int
+	packets []byte
+	pubrels []byte
+	source  *bytes.Reader
+	reader  *packet.Reader
+	vs      []pluginapi.Verdict
+}
+
+func newPump(t testing.TB, qos byte, size, each int) *pump {
+	p := &pump{bench: newBench(t), link: &sink{}, qos: qos, each: each, source: bytes.NewReader(nil)}
+	p.rc = p.open("orders/+", qos)
+	p.in.Up(p.link, intake.Session{})
+	p.reader = packet.NewReader(p.source, 0)
+	// The subscription identifier and three user properties.
 	properties := sent{for_: []string{"orders/+"}}.properties()
 	for _, h := range []string{"x-tenant", "x-trace", "x-kind"} {
 		properties = append(properties, packet.PropUser)
 		properties = packet.AppendString(properties, h)
 		properties = packet.AppendString(properties, "0123456789")
 	}
-	var raw []byte
 	for i := range each {
-		p := packet.Publish{QoS: qos, Topic: []byte("orders/eu"), Properties: properties, Payload: make([]byte, size)}
+		out := packet.Publish{QoS: qos, Topic: []byte("orders/eu"), Properties: properties, Payload: make([]byte, size)}
 		if qos > 0 {
-			p.ID = uint16(i + 1)
+			out.ID = uint16(i + 1)
 		}
-		raw = packet.AppendPublish(raw, &p)
-	}
-	var rel []byte
-	for i := range each {
+		p.packets = packet.AppendPublish(p.packets, &out)
 		if qos == 2 {
-			rel = packet.AppendAck(rel, packet.TypePubrel, uint16(i+1), 0)
+			p.pubrels = packet.AppendAck(p.pubrels, packet.TypePubrel, out.ID, 0)
 		}
 	}
-	source := bytes.NewReader(nil)
-	r := packet.NewReader(source, 0)
-	defer r.Close()
-	feed := func(raw []byte) {
-		source.Reset(raw)
-		var p packet.Packet
-		for source.Len() > 0 {
-			if err := r.Fill(); err != nil {
-				b.Fatal(err)
-			}
-			for {
-				ok, err := r.Next(&p)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if !ok {
-					break
-				}
-				if err := t.in.Packet(l, &p); err != nil {
-					b.Fatal(err)
-				}
-			}
-			t.in.Handled(l, r)
+	return p
+}
+
+// round passes all packets once.
+func (p *pump) round() {
+	p.feed(p.packets)
+	for n := 0; n < p.each; {
+		batch, _, err := p.rc.Take(wide)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.vs = p.vs[:0]
+		for i := range batch.Deliveries {
+			p.vs = append(p.vs, pluginapi.Verdict{Handle: batch.Deliveries[i].Handle, Kind: core.VerdictAck})
+		}
+		n += len(batch.Deliveries)
+		batch.Memory.Release()
+		if p.qos > 0 {
+			p.rc.Settle(p.t.Context(), p.vs)
 		}
 	}
-	vs := make([]pluginapi.Verdict, 0, each)
-	b.ReportAllocs()
-	b.SetBytes(int64(size))
-	n := 0
-	b.ResetTimer()
-	for n < b.N {
-		feed(raw)
-		for k := 0; k < each; {
-			batch, _, err := rc.Take(wide)
+	if p.qos == 2 {
+		p.feed(p.pubrels)
+	}
+}
+
+func (p *pump) feed(raw []byte) {
+	p.source.Reset(raw)
+	var in packet.Packet
+	for p.source.Len() > 0 {
+		if err := p.reader.Fill(); err != nil {
+			p.t.Fatal(err)
+		}
+		for {
+			ok, err := p.reader.Next(&in)
 			if err != nil {
-				b.Fatal(err)
+				p.t.Fatal(err)
 			}
-			vs = vs[:0]
-			for i := range batch.Deliveries {
-				if qos > 0 {
-					vs = append(vs, pluginapi.Verdict{Handle: batch.Deliveries[i].Handle, Kind: core.VerdictAck})
-				}
+			if !ok {
+				break
 			}
-			k += len(batch.Deliveries)
-			batch.Memory.Release()
-			if qos > 0 {
-				rc.Settle(b.Context(), vs)
+			if err := p.in.Packet(p.link, &in); err != nil {
+				p.t.Fatal(err)
 			}
 		}
-		if qos == 2 {
-			feed(rel)
-		}
-		n += each
+		p.in.Handled(p.link, p.reader)
 	}
-	b.StopTimer()
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "messages/s")
-	if s := t.in.State(); s != (intake.State{}) {
-		b.Errorf("left behind: %+v", s)
+}
+
+func (p *pump) end() {
+	p.reader.Close()
+	if s := p.in.State(); s != (intake.State{}) {
+		p.t.Errorf("left behind: %+v", s)
 	}
 }

@@ -43,3 +43,10 @@ func (in *Intake) State() State {
 
 // HeldLoose is how much of QoS 0 a route keeps that nobody has opened.
 const HeldLoose = heldLoose
+
+// Ring is for how many items the receiver's inbox has memory.
+func (rc *Receiver) Ring() int {
+	rc.in.mu.Lock()
+	defer rc.in.mu.Unlock()
+	return len(rc.box.ring)
+}

@@ -64,6 +64,13 @@ func (l *link) Waiting() int {
 	return l.waiting
 }
 
+// die makes what is written be lost.
+func (l *link) die() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+}
+
 // over returns the code that the link was ended with, 0 = it was not.
 func (l *link) over() byte {
 	l.mu.Lock()
@@ -131,9 +138,7 @@ func (b *bench) up(s intake.Session) *link {
 }
 
 func (b *bench) down() {
-	b.link.mu.Lock()
-	b.link.dead = true
-	b.link.mu.Unlock()
+	b.link.die()
 	b.in.Down(b.link)
 	b.reader.Close()
 	b.stream.Reset()

@@ -260,9 +260,7 @@ func TestAckThatWasNotWritten(t *testing.T) {
 	b.up(intake.Session{})
 	b.send(q1(7, "a", "x", "a"))
 	d := rc.one()
-	b.link.mu.Lock()
-	b.link.dead = true
-	b.link.mu.Unlock()
+	b.link.die()
 	rc.done(d)
 	b.again()
 	b.send(q1(7, "a", "x", "a").again())

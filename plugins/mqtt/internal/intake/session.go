@@ -20,8 +20,23 @@ func (in *Intake) Up(l Link, s Session) {
 	in.live, in.number, in.kept, in.flight = l, l.Number(), s.Kept, 0
 	in.plain = carry.Append(nil, &carry.Carry{Instance: in.c.Instance, Link: in.number})
 	in.returns = map[delivered]struct{}{}
+	if !s.Present {
+		in.correct()
+	}
 	in.ids.each(func(e *entry) { in.renew(e, s.Present) })
 	in.sift()
+}
+
+// correct makes voids true that the host has not read yet: what was to come again
+// over the link before does not. in.mu is held.
+func (in *Intake) correct() {
+	for _, rt := range in.routes {
+		for _, rc := range rt.members {
+			for _, h := range rc.voids {
+				h.fate = fateGone
+			}
+		}
+	}
 }
 
 // renew takes an entry over into a link that is up.
