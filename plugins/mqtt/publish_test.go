@@ -3,6 +3,7 @@
 package mqtt_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -267,4 +268,26 @@ func TestPublishOverBrokerRestart(t *testing.T) {
 			t.Errorf("%d %v", r.Status, r.Fault)
 		}
 	}
+}
+
+// A receipt of QoS 0 waits for nothing but its own write, whatever the connection
+// reads and writes beside it.
+func TestQuickReceiptsWhileReading(t *testing.T) {
+	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
+	d := connectAs(t, b.URL(), "both")
+	d.responder("in", func(core.Message) []string { return nil })
+	other := connectAs(t, b.URL(), "other")
+	ctx, stop := context.WithCancel(d.ctx)
+	var feeding sync.WaitGroup
+	feeding.Go(func() {
+		for ctx.Err() == nil {
+			other.conn.Publish(ctx, outgoing(t, "in", 10, settings.PublishOptions{QoS: new(0)}), func(int, pluginapi.Receipt) {})
+			other.confirmed(outgoing(t, "in", 1, settings.PublishOptions{})...)
+		}
+	})
+	for range 3000 {
+		d.confirmed(outgoing(t, "out", 1, settings.PublishOptions{QoS: new(0)})...)
+	}
+	stop()
+	feeding.Wait()
 }

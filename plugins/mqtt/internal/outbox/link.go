@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/pluginapi"
-	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
@@ -68,7 +67,7 @@ func (o *Outbox) withdraw() {
 	for e := o.queue.first; e != nil; {
 		following := e.next
 		if e.post.Carried && !e.maybe && o.c.Returns(&e.post.Carry) {
-			o.finish(e, pluginapi.Refused(returning(fault.PublishTo(e.post.Message.Name))))
+			o.finish(e, pluginapi.Refused(returning(e.post.Message.Name)))
 		}
 		e = following
 	}

@@ -204,16 +204,16 @@ func (o *Outbox) Add(p *Post) *core.Fault {
 
 // refuses says why nothing is taken now; o.mu is held.
 func (o *Outbox) refuses(p *Post, size int) *core.Fault {
-	doing := fault.PublishTo(p.Message.Name)
+	name := p.Message.Name
 	switch {
 	case o.failed != nil:
-		return because(doing, o.failed)
+		return because(fault.PublishTo(name), o.failed)
 	case o.closed:
-		return fault.Closed(doing)
+		return fault.Closed(fault.PublishTo(name))
 	case o.count >= maxMessages || o.bytes+int64(size) > maxBytes && o.count > 0:
-		return fault.Passing(core.FaultExhausted, "publish fewer at a time", "%s: %d messages have no receipt yet", doing, o.count)
+		return fault.Passing(core.FaultExhausted, "publish fewer at a time", "%s: %d messages have no receipt yet", fault.PublishTo(name), o.count)
 	case o.link != nil && p.Carried && o.c.Returns(&p.Carry):
-		return returning(doing)
+		return returning(name)
 	}
 	return nil
 }

@@ -47,18 +47,19 @@ func refusal(e *entry, typ byte, a *packet.Ack) *core.Fault {
 // unfit says why the server does not take a message, nil = it does; o.mu is held.
 func (o *Outbox) unfit(e *entry) *core.Fault {
 	s, p := &o.server, &e.post
-	doing := fault.PublishTo(p.Message.Name)
-	var f *core.Fault
+	var what, fix string
 	switch {
 	case p.QoS > s.MaximumQoS: // [MQTT-3.2.2-11]
-		f = fault.Refusal(core.FaultUnsupported, "%s: QoS %d, and the server takes %d at most", doing, p.QoS, s.MaximumQoS)
-		f.Diagnostics = []core.Diagnostic{{Fix: fmt.Sprintf("publish with qos %d", s.MaximumQoS)}}
+		what, fix = fmt.Sprintf("QoS %d, and the server takes %d at most", p.QoS, s.MaximumQoS), fmt.Sprintf("publish with qos %d", s.MaximumQoS)
 	case p.Retain && s.NoRetain: // [MQTT-3.2.2-14]
-		f = fault.Refusal(core.FaultUnsupported, "%s: the server retains no messages", doing)
-		f.Diagnostics = []core.Diagnostic{{Fix: "publish without retain"}}
+		what, fix = "the server retains no messages", "publish without retain"
 	case s.MaxPacket > 0 && e.size > s.MaxPacket: // [MQTT-3.2.2-15]
-		f = tooLarge(p.Message.Name, e.size, s.MaxPacket, "")
+		return tooLarge(p.Message.Name, e.size, s.MaxPacket, "")
+	default:
+		return nil
 	}
+	f := fault.Refusal(core.FaultUnsupported, "%s: %s", fault.PublishTo(p.Message.Name), what)
+	f.Diagnostics = []core.Diagnostic{{Fix: fix}}
 	return f
 }
 
@@ -84,9 +85,9 @@ func sessionLost(e *entry) *core.Fault {
 }
 
 // returning is the fault of a copy whose delivery comes back by itself.
-func returning(doing string) *core.Fault {
+func returning(name string) *core.Fault {
 	return fault.Passing(core.FaultConflict, "wait for it",
-		"%s: the session was resumed, and the delivery that it is a copy of comes again; the copy was not sent", doing)
+		"%s: the session was resumed, and the delivery that it is a copy of comes again; the copy was not sent", fault.PublishTo(name))
 }
 
 // because is the fault of a message for a reason of the whole endpoint.
