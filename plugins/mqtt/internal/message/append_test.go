@@ -136,8 +136,8 @@ func TestCheck(t *testing.T) {
 		"name too long":                  {core.Message{Name: "t", Headers: headers(long, "b")}, core.FaultTooLarge, "65536 bytes", core.FaultTooLarge},
 		"correlation too long":           {core.Message{Name: "t", Headers: headers("correlation-id", long)}, core.FaultTooLarge, "65536 bytes", core.FaultTooLarge},
 		"too many headers":               {core.Message{Name: "t", Headers: make(core.Headers, message.MaxHeaders+1)}, core.FaultTooLarge, "65537 headers", core.FaultTooLarge},
-		"reply to a filter":              {core.Message{Name: "t", Headers: headers("Reply-To", "a/#")}, core.FaultInvalid, `header "Reply-To": "a/#" is no topic`, core.FaultInvalid},
-		"reply to nowhere":               {core.Message{Name: "t", Headers: headers("reply-to", "")}, core.FaultInvalid, "no topic", core.FaultInvalid},
+		"reply to a filter":              {core.Message{Name: "t", Headers: headers("Reply-To", "a/#")}, core.FaultInvalid, `header "Reply-To": "a/#" is no topic`, 0},
+		"reply to nowhere":               {core.Message{Name: "t", Headers: headers("reply-to", "")}, core.FaultInvalid, "no topic", 0},
 		"two content types":              {core.Message{Name: "t", Headers: headers("content-type", "a", "Content-Type", "b")}, core.FaultInvalid, `header "Content-Type" is there twice`, core.FaultInvalid},
 		"two correlations":               {core.Message{Name: "t", Headers: headers("correlation-id", "a", "x", "y", "correlation-id", "a")}, core.FaultInvalid, `header "correlation-id" is there twice`, core.FaultInvalid},
 	} {

@@ -41,7 +41,7 @@ var yes = []byte("true")
 // packet.
 //
 // The fault says what cannot be read: a string that is not UTF-8 or has a null
-// character, a Response Topic that is none, more than MaxHeaders user properties.
+// character, more than MaxHeaders user properties.
 // The message has what can be had then: topic, payload, and the headers that can
 // be read, none where they are too many.
 func (d *Decoder) Decode(p *packet.Publish, m *core.Message) *core.Fault {
@@ -122,11 +122,8 @@ func property(block []byte) (h core.Header, k kind, reason string, rest []byte) 
 
 // single is the header of a property of its own, or why it cannot be read.
 func single(name string, value []byte, k kind) (_ core.Header, _ kind, reason string) {
-	switch {
-	case k != kindCorrelationID && !readable(value):
+	if k != kindCorrelationID && !readable(value) {
 		reason = fmt.Sprintf("the property %s is not UTF-8, or has a null character: %.80q", name, value)
-	case k == kindReplyTo && !replyTopic(value):
-		reason = fmt.Sprintf("the property %s is no topic: %.80q", name, value)
 	}
 	return core.Header{Name: name, Value: value}, k, reason
 }
@@ -142,11 +139,8 @@ func (d *Decoder) user(p *packet.Publish, i int, text, value []byte) (_ core.Hea
 	if k != kindUser && (k == kindOwn || p.Has(properties[k])) {
 		return core.Header{}, kindOwn, ""
 	}
-	switch {
-	case !readable(value):
+	if !readable(value) {
 		reason = fmt.Sprintf("the user property %.80q is not UTF-8, or has a null character: %.80q", name, value)
-	case k == kindReplyTo && !replyTopic(value):
-		reason = fmt.Sprintf("the user property %s is no topic: %.80q", name, value)
 	}
 	return core.Header{Name: name, Value: value}, k, reason
 }

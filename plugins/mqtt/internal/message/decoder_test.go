@@ -36,6 +36,7 @@ func TestDecode(t *testing.T) {
 		"their order": {prop(correlation, "c") + prop(user, "a", "1") + prop(contentType, "") + prop(user, "b", ""), headers("correlation-id", "c", "a", "1", "content-type", "", "b", "")},
 		"repeats":     {prop(user, "X-A", "1") + prop(user, "x-a", "2") + prop(user, "b", "") + prop(user, "X-A", "3") + prop(user, "X-A", "3"), headers("X-A", "1", "x-a", "2", "b", "", "X-A", "3", "X-A", "3")},
 		"nameless":    {prop(user, "", "1") + prop(user, "", ""), headers("", "1", "", "")},
+		"replies":     {prop(responseTopic, "a/#"), headers("reply-to", "a/#")},
 		"controls":    {prop(user, "a\tb", "c\r\n\ufffe"), headers("a\tb", "c\r\n\ufffe")},
 
 		"user property gives way":         {prop(user, "Content-Type", "a") + prop(contentType, "b"), headers("content-type", "b")},
@@ -102,18 +103,15 @@ func TestDecodeUndecodable(t *testing.T) {
 		words      string
 		code       core.FaultCode
 	}{
-		"value not UTF-8":          {prop(user, "a", "1") + prop(user, "b", "\xff") + prop(user, "c", "3"), headers("a", "1", "c", "3"), `user property "b" is not UTF-8`, core.FaultInvalid},
-		"name not UTF-8":           {prop(user, "\xff", "1"), nil, `name of a user property is not UTF-8, or has a null character: "\xff"`, core.FaultInvalid},
-		"null in a value":          {prop(user, "b", "x\x00"), nil, `"x\x00"`, core.FaultInvalid},
-		"null in a name":           {prop(user, "b\x00", "x"), nil, `"b\x00"`, core.FaultInvalid},
-		"surrogate":                {prop(user, "b", "\xed\xa0\x80"), nil, "not UTF-8", core.FaultInvalid},
-		"content type not UTF-8":   {prop(contentType, "\xff") + prop(user, "a", "1"), headers("a", "1"), "property content-type is not UTF-8", core.FaultInvalid},
-		"reply to no UTF-8":        {prop(responseTopic, "\xff"), nil, "property reply-to is not UTF-8", core.FaultInvalid},
-		"reply to a filter":        {prop(responseTopic, "a/+"), nil, "property reply-to is no topic", core.FaultInvalid},
-		"reply to nowhere":         {prop(responseTopic, ""), nil, "property reply-to is no topic", core.FaultInvalid},
-		"user's reply to a filter": {prop(user, "Reply-To", "#"), nil, "user property Reply-To is no topic", core.FaultInvalid},
-		"the first is told":        {prop(user, "b", "\xff") + prop(user, "c", "\xfe"), nil, `"b"`, core.FaultInvalid},
-		"too many":                 {strings.Repeat(prop(user, "", ""), message.MaxHeaders+1), nil, "65537 user properties, the limit is 65536", core.FaultTooLarge},
+		"value not UTF-8":        {prop(user, "a", "1") + prop(user, "b", "\xff") + prop(user, "c", "3"), headers("a", "1", "c", "3"), `user property "b" is not UTF-8`, core.FaultInvalid},
+		"name not UTF-8":         {prop(user, "\xff", "1"), nil, `name of a user property is not UTF-8, or has a null character: "\xff"`, core.FaultInvalid},
+		"null in a value":        {prop(user, "b", "x\x00"), nil, `"x\x00"`, core.FaultInvalid},
+		"null in a name":         {prop(user, "b\x00", "x"), nil, `"b\x00"`, core.FaultInvalid},
+		"surrogate":              {prop(user, "b", "\xed\xa0\x80"), nil, "not UTF-8", core.FaultInvalid},
+		"content type not UTF-8": {prop(contentType, "\xff") + prop(user, "a", "1"), headers("a", "1"), "property content-type is not UTF-8", core.FaultInvalid},
+		"reply to no UTF-8":      {prop(responseTopic, "\xff"), nil, "property reply-to is not UTF-8", core.FaultInvalid},
+		"the first is told":      {prop(user, "b", "\xff") + prop(user, "c", "\xfe"), nil, `"b"`, core.FaultInvalid},
+		"too many":               {strings.Repeat(prop(user, "", ""), message.MaxHeaders+1), nil, "65537 user properties, the limit is 65536", core.FaultTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d message.Decoder

@@ -94,7 +94,8 @@ func same[T ~string | ~[]byte](name T, ours string) bool {
 func Check(m *core.Message) *core.Fault { return check(m, true) }
 
 // CheckCopy is Check for a copy of what the same server has delivered: it takes
-// control characters and non-characters, for so does that server.
+// control characters, non-characters and a reply-to that is no topic, for so does
+// that server.
 func CheckCopy(m *core.Message) *core.Fault { return check(m, false) }
 
 func check(m *core.Message, strict bool) *core.Fault {
@@ -144,7 +145,7 @@ func checkHeader(m *core.Message, h *core.Header, k kind, strict bool) *core.Fau
 	if reason := unfit(h.Value, strict); reason != "" {
 		return refuse(core.FaultInvalid, "the value "+reason, encode)
 	}
-	if k == kindReplyTo && !replyTopic(h.Value) {
+	if strict && k == kindReplyTo && !replyTopic(h.Value) {
 		return refuse(core.FaultInvalid, fmt.Sprintf("%.80q is no topic", h.Value), "name one topic without wildcards") // [MQTT-3.3.2-14]
 	}
 	return nil
