@@ -38,8 +38,9 @@ needs: ## what the tests need beside Go: built, or named; in CI it is installed
 	@./tools/needs.sh $(if $(CI),--install)
 
 .PHONY: cards
-cards: build ## try our transports from outside and write their cards to bin/cards/
+cards: needs build ## try our transports from outside and write their cards to bin/cards/
 	@mkdir -p $(BIN)/cards
+	$(GO) build -o $(BIN)/ ./internal/mosquitto/longshore-mqtt-outside
 	@./tools/cards.sh $(BIN)/cards
 
 .PHONY: check

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/golden"
+	"github.com/longshore-go/longshore/internal/mosquitto"
 )
 
 //go:generate go test . -run ^TestConformance -update
@@ -29,7 +30,13 @@ func TestConformanceCards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "card.json")
 			transport, _, _ := strings.Cut(name, "-")
-			args := []string{"conform", plugin(transport), "--settings", file, "--card", path}
+			settings, restore := file, func(page []byte) []byte { return page }
+			args := []string{"conform", plugin(transport), "--card", path}
+			if transport == "mqtt" {
+				settings, restore = atBroker(t, file)
+				args = append(args, "--collect", filepath.Join(bin, "longshore-mqtt-outside")+" collect")
+			}
+			args = append(args, "--settings", settings)
 			if options := filepath.Join(filepath.Dir(file), "options", filepath.Base(file)); exists(options) {
 				args = append(args, "--options", options)
 			}
@@ -37,9 +44,25 @@ func TestConformanceCards(t *testing.T) {
 			if r := finish(t, cmd); r.status != 0 {
 				t.Fatalf("got status %d:\n%s%s", r.status, r.out, r.err)
 			}
-			golden.Compare(t, strings.TrimSuffix(file, ".yaml")+".md", readCard(t, path).Stable().Markdown())
+			golden.Compare(t, strings.TrimSuffix(file, ".yaml")+".md", restore(readCard(t, path).Stable().Markdown()))
 		})
 	}
+}
+
+// defaultServer is the server in the settings of cards of MQTT.
+const defaultServer = "mqtt://127.0.0.1:1883"
+
+// atBroker starts a server for settings and returns them with its address, and what
+// puts the other address back into a page.
+func atBroker(t *testing.T, file string) (settings string, restore func(page []byte) []byte) {
+	t.Helper()
+	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
+	text, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(text, []byte(defaultServer)) {
+		t.Fatalf("%s does not name %s: %v", file, defaultServer, err)
+	}
+	settings = settingsOf(t, strings.ReplaceAll(string(text), defaultServer, b.URL()))
+	return settings, func(page []byte) []byte { return bytes.ReplaceAll(page, []byte(b.URL()), []byte(defaultServer)) }
 }
 
 func exists(path string) bool {

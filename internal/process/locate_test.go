@@ -317,6 +317,7 @@ func TestLocateErrorNamesWhatMatters(t *testing.T) {
 func TestLocateErrorSaysHowToGetIt(t *testing.T) {
 	for name, want := range map[string]string{
 		"pipe":  "to get it: go install github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe@latest",
+		"mqtt":  "to get it: go install github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt@latest",
 		"zmq":   "to get it: go install github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq@latest",
 		"kafka": "to get it: go install <its module>/longshore-transport-kafka@latest",
 	} {

@@ -45,7 +45,7 @@ func (e *endpoint) introduce() {
 	for i := range e.readers {
 		if *e.readers[i].options.QoS > 0 && !e.kept() {
 			e.log.Info("the session is not kept: what is left unsettled holds its place of receive_maximum until the connection ends, and is lost then",
-				"endpoint", e.name, "clean_start", *e.settings.CleanStart, "session_expiry", e.settings.SessionExpiry.String())
+				"clean_start", *e.settings.CleanStart, "session_expiry", e.settings.SessionExpiry.String())
 			return
 		}
 	}

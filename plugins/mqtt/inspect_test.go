@@ -62,8 +62,7 @@ func finds(got []pluginapi.Finding, warning bool, words string) string {
 // What a subscription can do depends on its QoS, its kind of name, and whether
 // the server keeps the session.
 func TestInspectProfiles_S_MQT_37(t *testing.T) {
-	kept := nowhere()
-	kept.CleanStart, kept.SessionExpiry = new(false), core.Duration(3600e9)
+	kept := kept(nowhere())
 	resumed := nowhere()
 	resumed.SessionExpiry = core.Duration(3600e9)
 	reused := nowhere()
@@ -258,8 +257,8 @@ func TestInspectDestinations_S_MQT_20(t *testing.T) {
 // A receipt means that the server has the message, but for one of QoS 0; it is
 // kept for those that are away where their session is.
 func TestInspectPublishing(t *testing.T) {
-	kept := nowhere()
-	kept.CleanStart, kept.SessionExpiry, kept.MaxPacketSize = new(false), core.Duration(3600e9), 64<<10
+	kept := kept(nowhere())
+	kept.MaxPacketSize = 64 << 10
 	for _, tt := range []struct {
 		name string
 		set  settings.Settings

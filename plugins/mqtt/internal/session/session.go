@@ -194,7 +194,9 @@ func (h *handler) Down(l *client.Link, err error) {
 	h.subs.down()
 	h.out.Down(l)
 	h.in.Down(l)
-	h.c.State(false, err.Error())
+	if !errors.Is(err, client.ErrClosed) {
+		h.c.State(false, err.Error())
+	}
 }
 
 // Fatal ends everything with the reason.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mqtt_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/conform"
+	"github.com/longshore-go/longshore/internal/conform/outside"
+	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/mosquitto"
+	"github.com/longshore-go/longshore/internal/mosquitto/proxy"
+	"github.com/longshore-go/longshore/pluginapi/plugintest"
+	"github.com/longshore-go/longshore/plugins/mqtt/settings"
+)
+
+// pluginPath builds the plugin.
+func pluginPath(t *testing.T) string {
+	t.Helper()
+	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
+}
+
+// Sessions that are kept and not, and QoS 0 to 2, with a connection that is cut:
+// what is published is read by a client of another make.
+func TestConformance(t *testing.T) {
+	broker := mosquitto.Start(t, mosquitto.Config{Quiet: true})
+	cut := proxy.Start(t, broker.Address())
+	collect := outside.Collect([]string{memtest.Binary(t, "github.com/longshore-go/longshore/internal/mosquitto/longshore-mqtt-outside"), "collect"})
+	for _, tt := range []struct {
+		name string
+		kept bool
+		o    settings.SubscribeOptions
+	}{
+		{"kept", true, settings.SubscribeOptions{}},
+		{"kept, QoS 2", true, settings.SubscribeOptions{QoS: new(2)}},
+		{"not kept", false, settings.SubscribeOptions{}},
+		{"QoS 0", true, settings.SubscribeOptions{QoS: new(0)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set := settings.Settings{URL: settings.URL(cut.URL()), ClientID: plugintest.CaseWord}
+			if tt.kept {
+				set = kept(set)
+			}
+			plugintest.Run(t, plugintest.Subject{
+				Path: pluginPath(t), Settings: set, Options: tt.o,
+				Collect: func(ctx context.Context, at plugintest.Place, ready func(), got func(core.Message)) error {
+					return collect(ctx, conform.Place(at), ready, got)
+				},
+				Disconnect: func(context.Context, plugintest.Place) error {
+					cut.Cut()
+					return nil
+				},
+			})
+		})
+	}
+}
