@@ -124,6 +124,9 @@ func (a *Address) parseHost(rest string) (reason, fix string) {
 	}
 	host, port := rest, ""
 	bracketed := strings.HasPrefix(rest, "[")
+	if !bracketed && strings.Count(rest, ":") > 1 {
+		return "it has more than one colon", "write an IPv6 address in brackets, as in mqtt://[::1]:1883, and only one server"
+	}
 	if i := strings.LastIndexByte(rest, ':'); i >= 0 && (!bracketed || rest[i-1] == ']') {
 		if host, port = rest[:i], rest[i+1:]; port == "" {
 			return "the port is missing behind the colon", example

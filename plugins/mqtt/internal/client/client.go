@@ -14,6 +14,9 @@ import (
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
+// shortMost is how many links in a row may end soon and without a word until that is told.
+const shortMost = 5
+
 // Client keeps one connection to a server, and makes the next one when it is lost.
 //
 // 1. Start connects, and returns when the first link is up, or why there is none.
@@ -35,7 +38,8 @@ type Client struct {
 	last    error       // why the last attempt failed
 	final   *core.Fault // why there are no further attempts
 
-	notice notice // run's own
+	notice notice // run's own, as what follows
+	short  int    // links in a row that the server has closed soon and without a word
 }
 
 // New returns a client that does nothing yet.
@@ -134,6 +138,7 @@ func (c *Client) run() {
 			var lived time.Duration
 			lived, err = c.serve(number, s)
 			b.reset(lived)
+			c.judge(lived, err)
 			number++
 		}
 		if c.life.Err() != nil {
@@ -178,7 +183,7 @@ func (c *Client) serve(number uint64, s *shaken) (lived time.Duration, err error
 	s.reader.Close()
 	err = l.reason()
 	if !errors.Is(err, ErrClosed) {
-		c.config.Log.Warn("MQTT connection lost", "reason", err)
+		c.log(slog.LevelWarn, "MQTT connection lost", "reason", err)
 		c.notice.reset()
 	}
 	h.Down(l, err)
@@ -195,11 +200,36 @@ func (c *Client) isUp(l *Link) {
 		session = "new session"
 	}
 	if l.number == 1 {
-		c.config.Log.Info("MQTT connected: "+session, "client_id", c.config.Connect.ClientID)
+		c.log(slog.LevelInfo, "MQTT connected: "+session, "client_id", c.config.Connect.ClientID)
 		close(c.up)
 		return
 	}
-	c.config.Log.Info("MQTT connected again: " + session)
+	c.log(slog.LevelInfo, "MQTT connected again: "+session)
+}
+
+// log logs a step of the connection's life, but while links come and go: then
+// judge tells.
+func (c *Client) log(level slog.Level, msg string, args ...any) {
+	if c.short >= shortMost {
+		level = slog.LevelDebug
+	}
+	c.config.Log.Log(context.Background(), level, msg, args...)
+}
+
+// judge looks at a link that has ended. Servers that close a connection without a
+// DISCONNECT when another client takes its session over, Mosquitto among them,
+// cannot be told from others: two clients of one identifier then end each other's
+// connections for ever, at the pace of their pauses. It is said, seldom.
+func (c *Client) judge(lived time.Duration, err error) {
+	if lived >= c.times.settled || !errors.Is(err, errLost) {
+		c.short = 0
+		return
+	}
+	if c.short++; c.short < shortMost {
+		return
+	}
+	c.notice.say(c.config.Log, "MQTT connections do not last: is another client connected under this client_id?",
+		"client_id", c.config.Connect.ClientID, "connections", c.short, "reason", err)
 }
 
 // end is the end for good.

@@ -107,6 +107,8 @@ func (c *Client) shake(nc net.Conn, number uint64) (*shaken, error) {
 	r := packet.NewReader(nc, params.MaxPacket)
 	connack, err := takeConnack(r)
 	switch {
+	case err == nil && connack.SessionPresent && params.CleanStart: // [MQTT-3.2.2-2]
+		err = &foreignError{errors.New("it resumes a session where a new one was to begin")}
 	case err == nil:
 		return &shaken{nc: nc, reader: r, connack: connack}, nil
 	case errors.Is(err, errLost) && writeErr != nil: // what was sent before its end tells more than a failed write

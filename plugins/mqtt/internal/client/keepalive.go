@@ -29,7 +29,7 @@ func (l *Link) keeping() {
 			return
 		}
 		now := l.since()
-		if waits && l.lastRead.Load() > pinged {
+		if waits && l.lastRead.Load() >= pinged {
 			waits = false
 		}
 		if waits && now-pinged >= answer {

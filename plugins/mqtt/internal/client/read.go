@@ -62,9 +62,6 @@ func (l *Link) pass(r *packet.Reader, h Handler) error {
 			passed = true
 			h.Packet(l, &p)
 		case packet.TypePingresp: // that something came is all that counts
-			if p.Flags != 0 || len(p.Body) != 0 {
-				return &packet.ProtocolError{Code: packet.CodeMalformed, Type: p.Type, Reason: "it is not empty"}
-			}
 		case packet.TypeDisconnect:
 			return disconnected(&p)
 		default: // [MQTT-4.13.1-1]
@@ -99,5 +96,5 @@ func lost(err error) error {
 	case errors.Is(err, io.EOF):
 		return errLost
 	}
-	return fmt.Errorf("read: %w", err)
+	return err
 }

@@ -197,6 +197,10 @@ func (c *Client) unreachable(last, cause error) *core.Fault {
 	default:
 		f.Code, f.Message = core.FaultTimeout, c.name()+": no answer yet: "+cause.Error()
 	}
-	f.Diagnostics = []core.Diagnostic{{Path: "url", Fix: "look whether the server runs and can be reached from here"}}
+	fix := "look whether the server runs and can be reached from here"
+	if !c.config.Address.TLS {
+		fix += "; mqtts:// if the port is one for TLS" // such a server hangs up at a CONNECT
+	}
+	f.Diagnostics = []core.Diagnostic{{Path: "url", Fix: fix}}
 	return f
 }

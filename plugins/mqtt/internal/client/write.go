@@ -103,7 +103,7 @@ func (l *Link) leave() {
 	n, err := l.try(b)
 	o.io.Unlock()
 	if err != nil {
-		l.lose(fmt.Errorf("write: %w", err))
+		l.lose(err)
 	}
 	o.mu.Lock()
 	if o.flight = o.flight[n:]; len(o.flight) == 0 && len(o.pending) == 0 && !o.closing {
@@ -217,7 +217,7 @@ func (l *Link) writeSome() bool {
 	o.flight = o.flight[n:]
 	o.mu.Unlock()
 	if err != nil {
-		l.lose(fmt.Errorf("write: %w", err))
+		l.lose(err)
 		return false
 	}
 	return true
