@@ -12,8 +12,8 @@ import (
 )
 
 // maxControl is the largest body of a control packet that is read: the library
-// copies each string on its own, and a packet of the shortest user properties
-// would take forty times its size.
+// copies each string on its own, and for a packet of the shortest user properties
+// makes 260 times its size.
 const maxControl = 64 << 10
 
 // unpack lets the library read the body of a packet into out. Before that the
