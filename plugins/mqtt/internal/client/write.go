@@ -34,6 +34,7 @@ type outgoing struct {
 	busy    bool   // somebody writes, or the writer has been woken to
 	corked  bool   // a read is being gone through: what it makes leaves together
 	closing bool   // nothing more is taken
+	relied  bool   // somebody has left it to who is busy, and is to be told by OnWritten
 
 	queued  atomic.Uint64 // bytes that were ever appended
 	written atomic.Uint64 // bytes that were ever written
@@ -87,6 +88,7 @@ func (l *Link) Write(f func(dst []byte) []byte) (mark uint64, ok bool) {
 func (l *Link) leave() {
 	o := &l.out
 	if o.busy || len(o.pending) == 0 || o.corked && len(o.pending) < corkedMost {
+		o.relied = o.relied || o.busy || o.corked
 		o.mu.Unlock()
 		return
 	}
@@ -111,7 +113,12 @@ func (l *Link) leave() {
 	} else {
 		o.wakeWriter()
 	}
+	relied := o.relied
+	o.relied = false
 	o.mu.Unlock()
+	if relied && l.onWritten != nil {
+		l.onWritten()
+	}
 }
 
 // cork keeps what is written until uncork.
@@ -162,8 +169,9 @@ func (l *Link) Written() uint64 { return l.out.written.Load() }
 
 // OnWritten makes f be called when Written has changed, but for what Write and
 // Flush have written before they returned: whoever waits for a mark looks at
-// Written first. f is called by the link's writer without a lock, never behind
-// Down. It must not block, and may call the link. It is set in Up, or never.
+// Written first. f is called without a lock by who has written, the link's writer,
+// its reader, or another caller of Write or Flush. It must not block, and may call
+// the link. It is set in Up, or never.
 func (l *Link) OnWritten(f func()) { l.onWritten = f }
 
 // wrote notes that n bytes more are written.
