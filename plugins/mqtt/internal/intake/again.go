@@ -45,9 +45,7 @@ func (in *Intake) admit(a *arrival) (counted, fresh bool, _ *packet.ProtocolErro
 	in.counters.Adopted++
 	if !counted {
 		e.seen = in.number
-		if err := in.slot(); err != nil {
-			return true, false, err
-		}
+		in.slot()
 	}
 	switch e.state {
 	case stateReceived:

@@ -78,7 +78,7 @@ func (in *Intake) Handled(l Link, r *packet.Reader) {
 			b.own(read, &lent)
 		}
 	}
-	due := in.lines.due()
+	due := in.lines.due(in.flight)
 	in.mu.Unlock()
 	lent.end()
 	in.answers.write(in, l)
@@ -141,9 +141,7 @@ func (in *Intake) arrive(a *arrival) *packet.ProtocolError {
 		return err
 	}
 	if !counted {
-		if err := in.slot(); err != nil {
-			return err
-		}
+		in.slot()
 	}
 	e := in.enter(a)
 	routes := in.match(a)
@@ -155,19 +153,38 @@ func (in *Intake) arrive(a *arrival) *packet.ProtocolError {
 	for _, rt := range routes {
 		in.give(rt, a, e)
 	}
-	return nil
+	return in.exceeded()
 }
 
 // slot counts one PUBLISH more that the live link has no answer for.
-func (in *Intake) slot() *packet.ProtocolError {
+func (in *Intake) slot() {
 	in.flight++
-	if most := in.c.ReceiveMaximum; most > 0 && in.flight > most {
-		return &packet.ProtocolError{
-			Code: packet.CodeReceiveMaximum, Type: packet.TypePublish,
-			Reason: fmt.Sprintf("%d messages without an answer, and the limit (receive_maximum) is %d", in.flight, most),
-		}
+	in.counters.Unanswered = max(in.counters.Unanswered, uint64(in.flight))
+	if in.beyond() && !in.overrun {
+		in.overrun, in.lines.some, in.lines.overrun = true, true, true
 	}
-	return nil
+}
+
+// beyond reports whether the live link has more messages without an answer than
+// the server may send.
+func (in *Intake) beyond() bool {
+	return in.c.ReceiveMaximum > 0 && in.flight > in.c.ReceiveMaximum
+}
+
+// mostExcess bounds what waits of what came beyond the Receive Maximum. To end a
+// link for the number alone would make some servers of no use: Mosquitto 2.0.11
+// sends all it has queued behind the first ack of a full window.
+const mostExcess = 64 << 20
+
+func (in *Intake) exceeded() *packet.ProtocolError {
+	if in.excess <= mostExcess {
+		return nil
+	}
+	return &packet.ProtocolError{
+		Code: packet.CodeReceiveMaximum, Type: packet.TypePublish,
+		Reason: fmt.Sprintf("%d messages without an answer, and the limit (receive_maximum) is %d; %d bytes of those beyond it wait here",
+			in.flight, in.c.ReceiveMaximum, in.excess),
+	}
 }
 
 // leftOver counts a message that no filter matches: one that is left in the
@@ -200,6 +217,9 @@ func (in *Intake) give(rt *Route, a *arrival, e *entry) {
 	}
 	if e != nil {
 		it.handle = in.hold(e, rc)
+		if it.excess = in.beyond(); it.excess {
+			in.excess += int64(a.size)
+		}
 		return
 	}
 	it.loose = true

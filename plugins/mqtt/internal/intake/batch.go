@@ -87,10 +87,7 @@ func (b *batch) fill(rc *Receiver, room pluginapi.Room) {
 		}
 		b.items = append(b.items, rc.box.pop())
 		it = &b.items[len(b.items)-1]
-		if it.loose {
-			in.loose.remove(it.size)
-			it.loose = false
-		}
+		in.uncount(it)
 		if it.deadline != 0 && at.now().UnixMilli() >= it.deadline {
 			b.expire(in, &at)
 			continue

@@ -10,6 +10,7 @@ type item struct {
 	memory   *memory // that it lies in
 	handle   *handle // nil = nobody can settle it
 	loose    bool    // it counts as such
+	excess   bool    // it came beyond the Receive Maximum
 	deadline int64   // in milliseconds since 1970, when it expires; 0 = never
 	link     uint64  // that it came on
 	size     int     // about what it takes
@@ -108,11 +109,21 @@ func (b *inbox) close() {
 	}
 }
 
-// drop lets go of an item that is not handed out. in.mu is held.
-func (in *Intake) drop(it item) {
+// uncount says that an item does not wait any more, or as another kind. in.mu is
+// held.
+func (in *Intake) uncount(it *item) {
 	if it.loose {
 		in.loose.remove(it.size)
 	}
+	if it.excess {
+		in.excess -= int64(it.size)
+	}
+	it.loose, it.excess = false, false
+}
+
+// drop lets go of an item that is not handed out. in.mu is held.
+func (in *Intake) drop(it item) {
+	in.uncount(&it)
 	if it.memory != nil { // nil = it came with the read in hand
 		it.memory.drop(1)
 	}

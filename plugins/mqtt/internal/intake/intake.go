@@ -41,7 +41,7 @@ type Config struct {
 	Endpoint       string // for log lines
 	Log            *slog.Logger
 	Instance       carry.Instance
-	ReceiveMaximum int   // PUBLISH of QoS 1 and 2 without an answer (3.1.2.11.3)
+	ReceiveMaximum int   // PUBLISH of QoS 1 and 2 without an answer that CONNECT allows (3.1.2.11.3)
 	QoS0Messages   int   // that wait for all subscriptions together
 	QoS0Bytes      int64 // of them
 }
@@ -78,6 +78,8 @@ type Intake struct {
 	byID    map[uint32]*Route
 	byTopic topic.Table[*Route]
 	loose   loose
+	excess  int64                  // bytes that wait and came beyond the Receive Maximum
+	overrun bool                   // the live link has gone beyond it
 	returns map[delivered]struct{} // see Returns
 	fault   *core.Fault            // of Fail
 	closed  bool
@@ -108,16 +110,17 @@ func New(c Config) *Intake {
 
 // Counters are totals since New.
 type Counters struct {
-	Messages  uint64 // handed out
-	Again     uint64 // of them, those that the server said it had sent before
-	Adopted   uint64 // that came again over a resumed session while they were in hand, or settled, and were not handed out again
-	Dropped   uint64 // of QoS 0 or of a lost session, for which there was no room
-	Unread    uint64 // the same, which waited when the intake was closed
-	Expired   uint64 // that expired while they waited
-	LeftOver  uint64 // that no filter matches
-	Strays    uint64 // that came for a filter nobody reads, and were handed to those that match
-	Voided    uint64 // deliveries that ended without a verdict
-	Undecoded uint64 // of Messages, those that could not be read
+	Messages   uint64 // handed out
+	Again      uint64 // of them, those that the server said it had sent before
+	Adopted    uint64 // that came again over a resumed session while they were in hand, or settled, and were not handed out again
+	Dropped    uint64 // of QoS 0 or of a lost session, for which there was no room
+	Unread     uint64 // the same, which waited when the intake was closed
+	Expired    uint64 // that expired while they waited
+	LeftOver   uint64 // that no filter matches
+	Strays     uint64 // that came for a filter nobody reads, and were handed to those that match
+	Voided     uint64 // deliveries that ended without a verdict
+	Undecoded  uint64 // of Messages, those that could not be read
+	Unanswered uint64 // the most that a link had of QoS 1 and 2
 }
 
 // Counters returns the totals.

@@ -25,8 +25,9 @@ const (
 // lines counts what is told in log lines, each kind at most once a second. It is
 // guarded by the intake's lock.
 type lines struct {
-	kinds [lineKinds]line
-	some  bool // a line is due
+	kinds   [lineKinds]line
+	overrun bool // it is to be told, once a link
+	some    bool // a line is due
 }
 
 type line struct {
@@ -72,16 +73,20 @@ const shownTopic = 200
 
 // dueLines are lines that are logged once the lock is let go.
 type dueLines struct {
-	kinds [lineKinds]line
-	some  bool
+	kinds   [lineKinds]line
+	overrun int // messages without an answer; 0 = not to be told
+	some    bool
 }
 
 // due takes the lines that are due.
-func (l *lines) due() (d dueLines) {
+func (l *lines) due(unanswered int) (d dueLines) {
 	if !l.some {
 		return d
 	}
 	l.some, d.some = false, true
+	if l.overrun {
+		l.overrun, d.overrun = false, unanswered
+	}
 	for i := range l.kinds {
 		if k := &l.kinds[i]; k.due {
 			d.kinds[i] = *k
@@ -94,6 +99,10 @@ func (l *lines) due() (d dueLines) {
 func (d *dueLines) log(in *Intake) {
 	if !d.some {
 		return
+	}
+	if d.overrun > 0 {
+		in.logger(core.LogNone).Warn("the server sends more messages of QoS 1 and 2 than it may, which are taken all the same; "+
+			"Mosquitto up to 2.0.11 is known for it where messages are queued", "unanswered", d.overrun, "receive_maximum", in.c.ReceiveMaximum)
 	}
 	for i := range d.kinds {
 		if k := &d.kinds[i]; k.due {

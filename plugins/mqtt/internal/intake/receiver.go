@@ -87,7 +87,7 @@ func (rc *Receiver) take(room pluginapi.Room) (b pluginapi.Batch, ok bool, err e
 	if !over && room.Messages > 0 && room.Bytes > 0 {
 		rc.batch.fill(rc, room)
 	}
-	l, fault, due := in.live, rc.fault, in.lines.due()
+	l, fault, due := in.live, rc.fault, in.lines.due(in.flight)
 	empty := rc.box.n == 0
 	in.mu.Unlock()
 	due.log(in)

@@ -108,7 +108,8 @@ func TestS_MQT_05_RetryKeepsTheSlot(t *testing.T) {
 }
 
 // The server may have no more than its window of messages that are not answered;
-// those that were let go are among them, and QoS 0 goes by.
+// those that were let go are among them, and QoS 0 goes by. Mosquitto sends more
+// all the same, which is told once a link.
 func TestS_MQT_06_WindowIsUsedUp(t *testing.T) {
 	b := newBench(t, func(c *intake.Config) { c.ReceiveMaximum = 3 })
 	rc := b.open("a", 1)
@@ -120,8 +121,41 @@ func TestS_MQT_06_WindowIsUsedUp(t *testing.T) {
 	b.send(q0("a", "y", "a"))
 	want(t, "QoS 0", rc.one().text, "a y")
 	want(t, "the link's end", b.link.over(), byte(0))
-	b.send(q1(4, "a", "x", "a"))
+	want(t, "lines", len(b.log.lines("receive_maximum")), 0)
+	b.send(q1(4, "a", "x", "a"), q1(5, "a", "x", "a"))
+	b.send(q1(6, "a", "x", "a"))
+	rc.done(rc.all()...)
+	want(t, "the link's end", b.link.over(), byte(0))
+	lines := b.log.lines("receive_maximum")
+	if len(lines) != 1 || !strings.Contains(lines[0], "unanswered=5 receive_maximum=3") {
+		t.Errorf("lines %q", lines)
+	}
+	want(t, "counted", b.in.Counters().Unanswered, uint64(6))
+}
+
+// What waits beyond the window is bounded by its bytes.
+func TestBeyondTheWindow(t *testing.T) {
+	b := newBench(t, func(c *intake.Config) { c.ReceiveMaximum = 2 })
+	rc := b.open("a", 1)
+	b.up(intake.Session{})
+	large := strings.Repeat("x", 4<<20-100)
+	id := uint16(0)
+	next := func() { id++; b.send(q1(id, "a", large, "a")) }
+	for range 2 + 16 { // within the window, and beyond it
+		next()
+	}
+	want(t, "deliveries", len(rc.all()), 18)
+	for range 16 { // what is handed out does not count
+		next()
+	}
+	want(t, "the link's end", b.link.over(), byte(0))
+	next()
 	want(t, "the link's end", b.link.over(), packet.CodeReceiveMaximum)
+	b.again()
+	for id = range uint16(2 + 16) {
+		b.send(q1(id+1, "a", large, "a").again())
+	}
+	want(t, "the next link's end", b.link.over(), byte(0))
 }
 
 func TestReceiveMaximumIsCounted(t *testing.T) {

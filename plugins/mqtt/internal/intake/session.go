@@ -19,6 +19,7 @@ func (in *Intake) Up(l Link, s Session) {
 	in.clock = clock{}
 	in.live, in.number, in.kept, in.flight = l, l.Number(), s.Kept, 0
 	in.plain = carry.Append(nil, &carry.Carry{Instance: in.c.Instance, Link: in.number})
+	in.overrun = false
 	in.returns = map[delivered]struct{}{}
 	if !s.Present {
 		in.correct()
@@ -121,6 +122,7 @@ func (in *Intake) keeps(it *item) bool {
 	case it.handle == nil || it.handle.fate == fateQueued:
 		return true
 	case it.handle.fate == fateOrphan && in.room(it.size):
+		in.uncount(it)
 		it.handle, it.loose = nil, true
 		in.loose.add(it.size)
 		return true
