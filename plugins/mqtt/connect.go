@@ -115,7 +115,7 @@ func (e *endpoint) session(name string) (session.Config, error) {
 	c := session.Config{
 		Kept: e.kept(), Log: e.log,
 		Client: client.Config{
-			Address: e.address, ConnectTimeout: time.Duration(s.ConnectTimeout), Endpoint: e.name, Log: e.log,
+			Address: e.address, ConnectTimeout: time.Duration(s.ConnectTimeout), Log: e.log,
 			Connect: packet.ConnectParams{
 				ClientID: e.clientID(name), CleanStart: *s.CleanStart, KeepAlive: uint16(time.Duration(*s.KeepAlive) / time.Second),
 				Username: e.user.Username, SessionExpiry: uint32(time.Duration(s.SessionExpiry) / time.Second),

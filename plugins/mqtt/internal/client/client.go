@@ -34,6 +34,7 @@ type Client struct {
 	mu      sync.Mutex
 	started bool
 	closing bool
+	code    byte        // of the DISCONNECT at the end
 	link    *Link       // nil = none is up
 	last    error       // why the last attempt failed
 	final   *core.Fault // why there are no further attempts
@@ -50,7 +51,7 @@ func New(config Config) *Client {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	config.Log = config.Log.With("endpoint", config.Endpoint, "server", config.Address.String())
+	config.Log = config.Log.With("server", config.Address.String())
 	c := &Client{config: config, times: defaultTimes(), up: make(chan struct{}), done: make(chan struct{})}
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c
@@ -92,10 +93,19 @@ func (c *Client) Start(ctx context.Context) error {
 // will. When ctx ends before, the connection is cut, and the error says so; all
 // goroutines have ended in any case. It must not be called by the Handler. Further
 // calls wait for the first.
-func (c *Client) Close(ctx context.Context) error {
+func (c *Client) Close(ctx context.Context) error { return c.leave(ctx, packet.CodeSuccess) }
+
+// CloseWithWill is Close, but the server publishes the will (3.14.2.1): for an end
+// that nobody has asked for.
+func (c *Client) CloseWithWill(ctx context.Context) error { return c.leave(ctx, packet.CodeWithWill) }
+
+func (c *Client) leave(ctx context.Context, code byte) error {
 	c.mu.Lock()
 	first := !c.closing
 	c.closing = true
+	if first {
+		c.code = code
+	}
 	started, l := c.started, c.link
 	c.mu.Unlock()
 	c.stop()
@@ -106,7 +116,7 @@ func (c *Client) Close(ctx context.Context) error {
 		return nil
 	}
 	if l != nil {
-		l.finish(ErrClosed, packet.CodeSuccess, 0)
+		l.finish(ErrClosed, code, 0)
 	}
 	select {
 	case <-c.done:
@@ -163,10 +173,10 @@ func (c *Client) serve(number uint64, s *shaken) (lived time.Duration, err error
 	l := newLink(number, s.nc, s.connack.SessionPresent, limitsOf(s.connack, &c.config.Connect), c.times)
 	c.mu.Lock()
 	c.link = l
-	closing := c.closing
+	closing, code := c.closing, c.code
 	c.mu.Unlock()
 	if closing { // between the CONNACK and here
-		l.finish(ErrClosed, packet.CodeSuccess, 0)
+		l.finish(ErrClosed, code, 0)
 	}
 	h := c.config.Handler
 	h.Up(l)

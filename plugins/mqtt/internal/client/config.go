@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -27,9 +28,8 @@ type Config struct {
 	Connect        packet.ConnectParams
 	ConnectTimeout time.Duration // of one attempt, from the dial to the CONNACK; 0 = DefaultConnectTimeout
 
-	Endpoint string       // for faults and log lines
-	Log      *slog.Logger // nil = nothing is logged
-	Handler  Handler
+	Log     *slog.Logger // nil = nothing is logged
+	Handler Handler
 
 	// Dial replaces the TCP connection, for tests. TLS goes over it all the same.
 	Dial func(ctx context.Context) (net.Conn, error)
@@ -89,8 +89,10 @@ func limitsOf(c *packet.Connack, asked *packet.ConnectParams) Limits {
 	return l
 }
 
-// times are the client's own limits.
+// times are the client's own limits, and what it asks of the system.
 type times struct {
+	acknowledge func(socket syscall.RawConn) // now what has been read
+
 	backoffFirst, backoffLast time.Duration // the first pause, and the longest
 	settled                   time.Duration // how long a connection lives before pauses begin from the first again
 	answer                    time.Duration // the least time for the answer to a ping
@@ -100,6 +102,7 @@ type times struct {
 
 func defaultTimes() times {
 	return times{
+		acknowledge:  acknowledge,
 		backoffFirst: 100 * time.Millisecond, backoffLast: 5 * time.Second, settled: 10 * time.Second,
 		answer: 5 * time.Second, stall: 30 * time.Second, linger: 2 * time.Second,
 	}

@@ -131,7 +131,6 @@ func subjectOf(t *testing.T, c Config, tune ...func(*Client)) *subject {
 	if c.Handler == nil {
 		c.Handler = s.recorder
 	}
-	c.Endpoint = "plant"
 	c.Log = slog.New(slog.NewTextHandler(s.log, nil))
 	s.Client = New(c)
 	s.times.backoffFirst, s.times.backoffLast = 5*time.Millisecond, 20*time.Millisecond

@@ -24,6 +24,7 @@ type Link struct {
 	limits  Limits
 	nc      net.Conn
 	raw     syscall.RawConn // nil = writes cannot be tried without waiting: TLS, or no connection of the system
+	socket  syscall.RawConn // what lies below, also of TLS; nil = no connection of the system
 	times   times
 	began   time.Time
 
@@ -36,8 +37,8 @@ type Link struct {
 	done    chan struct{} // closed when the connection is
 	deaf    atomic.Bool   // nothing that comes is passed on any more
 	failed  atomic.Pointer[error]
-	linger  *time.Timer // under out.mu; nil = the link does not end by ours
-	running sync.WaitGroup
+	linger  *time.Timer    // under out.mu; nil = the link does not end by ours
+	running sync.WaitGroup // who writes, and who keeps it alive
 }
 
 func newLink(number uint64, nc net.Conn, present bool, limits Limits, t times) *Link {
@@ -45,12 +46,25 @@ func newLink(number uint64, nc net.Conn, present bool, limits Limits, t times) *
 	l.out.corked = true
 	l.out.wake = make(chan struct{}, 1)
 	l.out.attempt = l.attempt
-	if sc, ok := nc.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			l.raw = raw
-		}
+	l.raw = rawOf(nc)
+	l.socket = l.raw
+	if below, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		l.socket = rawOf(below.NetConn())
 	}
 	return l
+}
+
+// rawOf returns the system's view of a connection, nil = it has none.
+func rawOf(nc net.Conn) syscall.RawConn {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
 }
 
 // Number counts the links of a client, from 1.
@@ -128,11 +142,9 @@ func (l *Link) since() int64 { return int64(time.Since(l.began)) }
 // cut, and what Written says is final then.
 func (l *Link) settle() {
 	l.running.Wait()
-	l.out.mu.Lock() // whoever writes for himself has io before he lets go of mu
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
 	if l.linger != nil {
 		l.linger.Stop()
 	}
-	l.out.mu.Unlock()
-	l.out.io.Lock()
-	defer l.out.io.Unlock()
 }

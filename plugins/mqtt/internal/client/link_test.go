@@ -10,6 +10,9 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -343,4 +346,106 @@ func TestWriteToAResetConnection(t *testing.T) {
 	if n := within(t, "the next link", s.ups).Number(); n != 2 {
 		t.Errorf("link %d", n)
 	}
+}
+
+// What has been read in little is acknowledged at once, unless something is written
+// that takes it along: the server may hold the next packet back until then.
+func TestSmallReadsAreAcknowledged(t *testing.T) {
+	var asked atomic.Int32
+	srv := serve(t)
+	s := subjectOf(t, Config{Address: srv.address()}, func(c *Client) {
+		c.times.acknowledge = func(socket syscall.RawConn) {
+			asked.Add(1)
+			acknowledge(socket)
+		}
+	})
+	answer := false
+	s.onPack = func(l *Link, _ *packet.Packet) {
+		if answer {
+			l.Write(packet.AppendPing)
+		}
+	}
+	s.start(t)
+	p := srv.welcome()
+	within(t, "the link", s.ups)
+	for i := range int32(5) {
+		p.raw(publish)
+		within(t, "a packet", s.packets)
+		eventually(t, "it is acknowledged", func() bool { return asked.Load() == i+1 })
+	}
+	answer = true
+	for range 5 {
+		p.raw(publish)
+		p.expect(packet.TypePingreq)
+	}
+	if n := asked.Load(); n != 5 {
+		t.Errorf("asked %d times, want 5", n)
+	}
+}
+
+// A publisher whose packets leave with what another one writes, or behind a read, is
+// told: it has looked at Written too early.
+func TestWhoLeavesPacketsToOthersIsTold(t *testing.T) {
+	srv := serve(t)
+	s := subjectOf(t, Config{Address: srv.address()})
+	told := make(chan struct{}, 1)
+	s.onUp = func(l *Link) {
+		l.OnWritten(func() {
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+		})
+	}
+	s.start(t)
+	p := srv.welcome()
+	l := within(t, "the link", s.ups)
+	go func() {
+		for {
+			if _, ok := p.next(); !ok {
+				return
+			}
+		}
+	}()
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() { // reads that cork the link
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				p.nc.Write([]byte(publish))
+			}
+		}
+	})
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-s.packets:
+			}
+		}
+	})
+	others.Go(func() { // another that writes
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				l.Write(packet.AppendPing)
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+	})
+	for range 3000 {
+		mark, _ := l.Append(packet.AppendPing)
+		l.Flush()
+		for l.Written() < mark {
+			within(t, "word of what was written", told)
+		}
+	}
+	close(stop)
+	others.Wait()
 }

@@ -151,6 +151,9 @@ func TestM04Restarts(t *testing.T) {
 				t.Fatal(err)
 			}
 			within(t, "the link", s.ups)
+			if q := within(t, "the SUBACK", s.packets); q.typ != packet.TypeSuback {
+				t.Errorf("%v", q)
+			}
 			for i := range 3 {
 				b.Stop()
 				within(t, "its end", s.downs)
@@ -191,6 +194,18 @@ func TestWill(t *testing.T) {
 		t.Errorf("the will is %v", got)
 	}
 	within(t, "the next link", s.ups)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.CloseWithWill(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := sub.Messages(1)[0]; got.Topic != will.Topic {
+		t.Errorf("an end that nobody has asked for: %v", got)
+	}
+	s = subjectOf(t, Config{Address: a, Connect: packet.ConnectParams{CleanStart: true, Will: will}})
+	if err := within(t, "the start", s.start(t)); err != nil {
+		t.Fatal(err)
+	}
 	s.mustClose(t)
 	b.Publish(mosquitto.Message{Topic: "last", Payload: []byte("x"), QoS: 1})
 	if got := sub.Got(1); strings.Contains(fmt.Sprint(got), "gone") {

@@ -13,13 +13,24 @@ import (
 // errLost is a connection that ended without anybody saying why.
 var errLost = errors.New("the server closed the connection")
 
+// segment is less than a segment of TCP holds, on any line. Behind a read of less a
+// server that leaves Nagle's algorithm on, as Mosquitto does, may hold the next small
+// packet back until the system acknowledges this one, which has 40 ms for it.
+const segment = 1200
+
 // reading passes on what comes until the link has ended. r may hold packets that
 // came with the CONNACK.
 func (l *Link) reading(r *packet.Reader, h Handler) {
-	for {
+	queued := l.out.queued.Load()
+	for size := segment; ; {
 		l.cork()
 		err := l.pass(r, h)
 		l.uncork()
+		if q := l.out.queued.Load(); q != queued {
+			queued = q // it takes the acknowledgement along
+		} else if size < segment && l.socket != nil {
+			l.times.acknowledge(l.socket)
+		}
 		if bad, ok := errors.AsType[*packet.ProtocolError](err); ok {
 			l.End(err, bad.Code)
 		} else if err != nil {
@@ -30,10 +41,12 @@ func (l *Link) reading(r *packet.Reader, h Handler) {
 			l.discard()
 			return
 		}
+		part := r.Buffered()
 		if err := r.Fill(); err != nil {
 			l.lose(lost(err))
 			return
 		}
+		size = r.Buffered() - part
 		l.lastRead.Store(l.since())
 	}
 }

@@ -34,13 +34,12 @@ type outgoing struct {
 	busy    bool   // somebody writes, or the writer has been woken to
 	corked  bool   // a read is being gone through: what it makes leaves together
 	closing bool   // nothing more is taken
-	relied  bool   // somebody has left it to who is busy, and is to be told by OnWritten
+	tell    bool   // somebody has left packets to whoever writes, who then calls OnWritten
 
 	queued  atomic.Uint64 // bytes that were ever appended
 	written atomic.Uint64 // bytes that were ever written
 	wake    chan struct{}
 
-	io       sync.Mutex            // held by who writes; behind mu
 	attempt  func(fd uintptr) bool // Link.attempt, bound once
 	attempts []byte                // what it writes
 	n        int                   // how much it wrote
@@ -84,41 +83,41 @@ func (l *Link) Write(f func(dst []byte) []byte) (mark uint64, ok bool) {
 }
 
 // leave sees to it that what is pending is written. It is called with the lock, and
-// gives it back.
-func (l *Link) leave() {
+// gives it back. It reports whether it has written something itself.
+func (l *Link) leave() (wrote bool) {
 	o := &l.out
-	if o.busy || len(o.pending) == 0 || o.corked && len(o.pending) < corkedMost {
-		o.relied = o.relied || o.busy || o.corked
+	switch {
+	case o.busy || o.corked && len(o.pending) < corkedMost:
+		o.tell = true
 		o.mu.Unlock()
-		return
+		return false
+	case len(o.pending) == 0:
+		o.mu.Unlock()
+		return false
 	}
 	o.busy = true
 	if l.raw == nil || o.corked || o.closing || l.since()-l.lastWrite.Load() < int64(together) {
 		o.wakeWriter()
 		o.mu.Unlock()
-		return
+		return false
 	}
 	o.take()
 	b := o.flight
-	o.io.Lock()
+	l.running.Add(1) // Down waits for it: nothing is closing, or it would not begin
 	o.mu.Unlock()
 	n, err := l.try(b)
-	o.io.Unlock()
 	if err != nil {
 		l.lose(err)
 	}
 	o.mu.Lock()
-	if o.flight = o.flight[n:]; len(o.flight) == 0 && len(o.pending) == 0 && !o.closing {
+	if o.flight = o.flight[n:]; len(o.flight) == 0 && len(o.pending) == 0 && !o.closing && !o.tell {
 		o.busy = false
 	} else {
 		o.wakeWriter()
 	}
-	relied := o.relied
-	o.relied = false
 	o.mu.Unlock()
-	if relied && l.onWritten != nil {
-		l.onWritten()
-	}
+	l.running.Done()
+	return n > 0
 }
 
 // cork keeps what is written until uncork.
@@ -128,10 +127,13 @@ func (l *Link) cork() {
 	l.out.mu.Unlock()
 }
 
+// uncork lets it leave, and says so here: no lock is held.
 func (l *Link) uncork() {
 	l.out.mu.Lock()
-	l.out.corked = false
-	l.leave()
+	l.out.corked, l.out.tell = false, false
+	if l.leave() && l.onWritten != nil {
+		l.onWritten()
+	}
 }
 
 // append appends packets, with the lock held.
@@ -169,9 +171,9 @@ func (l *Link) Written() uint64 { return l.out.written.Load() }
 
 // OnWritten makes f be called when Written has changed, but for what Write and
 // Flush have written before they returned: whoever waits for a mark looks at
-// Written first. f is called without a lock by who has written, the link's writer,
-// its reader, or another caller of Write or Flush. It must not block, and may call
-// the link. It is set in Up, or never.
+// Written behind them first. f is called by the link's reader or writer without a
+// lock, never behind Down. It must not block, and may call the link. It is set in
+// Up, or never.
 func (l *Link) OnWritten(f func()) { l.onWritten = f }
 
 // wrote notes that n bytes more are written.
@@ -191,7 +193,8 @@ func (l *Link) writing() {
 		case <-l.done:
 			return
 		}
-		for l.writeSome() {
+		for more := true; more; {
+			more = l.writeSome()
 			if l.onWritten != nil {
 				l.onWritten()
 			}
@@ -206,7 +209,7 @@ func (l *Link) writeSome() bool {
 	o.mu.Lock()
 	if len(o.flight) == 0 {
 		if len(o.pending) == 0 {
-			o.busy = false
+			o.busy, o.tell = false, false
 			closing := o.closing
 			o.mu.Unlock()
 			if closing {
@@ -218,9 +221,7 @@ func (l *Link) writeSome() bool {
 	}
 	b := o.flight
 	o.mu.Unlock()
-	o.io.Lock()
 	n, err := l.put(b)
-	o.io.Unlock()
 	o.mu.Lock()
 	o.flight = o.flight[n:]
 	o.mu.Unlock()
@@ -274,8 +275,8 @@ func (l *Link) put(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// try writes as much of b as the connection takes without waiting. Only who holds
-// io calls it.
+// try writes as much of b as the connection takes without waiting. Only who is
+// busy calls it.
 func (l *Link) try(b []byte) (int, error) {
 	o := &l.out
 	o.attempts, o.n, o.err = b, 0, nil
