@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,30 +67,5 @@ func TestDeadLetters(t *testing.T) {
 			out, looked := run(t, "..", "", "longshore", "run", "examples/dead-letters/look.yaml")
 			compare(t, "dead-letters", out, log+looked)
 		})
-	}
-}
-
-// The guide shows code of the examples.
-func TestGuideShowsTheExamples(t *testing.T) {
-	guide, err := os.ReadFile("../docs/zmq.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sources strings.Builder
-	for _, name := range []string{"queue-workers", "fan-out", "rpc"} {
-		text, err := os.ReadFile(filepath.Join(name, "main.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sources.Write(text)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
-	if len(blocks) == 0 {
-		t.Error("it shows none")
-	}
-	for _, b := range blocks {
-		if !strings.Contains(sources.String(), "\n"+b[1]) {
-			t.Errorf("no example has this code:\n%s", b[1])
-		}
 	}
 }

@@ -4,7 +4,6 @@ package zmq_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,38 +37,9 @@ func guidePeers(t *testing.T) map[string]string {
 
 // The texts of the guide's last table are those that people see.
 func TestGuideKnowsTheTexts(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/zmq.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, found := strings.Cut(string(guide), "\n## What messages mean\n")
-	table, _, _ = strings.Cut(table, "\n## ")
-	var sources strings.Builder
-	for _, root := range []string{".", "../../core"} {
-		err = errors.Join(err, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			sources.Write(text)
-			return err
-		}))
-	}
-	if err != nil || !found {
-		t.Fatalf("%v, found: %t", err, found)
-	}
-	for row := range strings.Lines(table) {
-		first, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
-		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(first, -1) {
-			if text := m[1]; !strings.Contains(sources.String(), text) && !slices.Contains(ofTheSystem, text) {
-				t.Errorf("nothing says %q", text)
-			}
-		}
-	}
+	ofTheSystem := []string{"connection refused", "no such file or directory", "address already in use"}
+	servicetest.GuideTexts(t, "../../docs/zmq.md", ofTheSystem, ".", "../../core")
 }
-
-// ofTheSystem are texts of the operating system.
-var ofTheSystem = []string{"connection refused", "no such file or directory", "address already in use"}
 
 // guidePort is an address of a program of the guide.
 var guidePort = regexp.MustCompile(`tcp://127\.0\.0\.1:555\d`)
