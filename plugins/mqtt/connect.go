@@ -123,7 +123,7 @@ func (e *endpoint) session(name string) (session.Config, error) {
 			},
 		},
 		Intake: intake.Config{
-			Endpoint: e.name, Log: e.log, ReceiveMaximum: s.ReceiveMaximum, QoS0Messages: s.QoS0Queue, QoS0Bytes: s.QoS0QueueBytes,
+			Log: e.log, ReceiveMaximum: s.ReceiveMaximum, QoS0Messages: s.QoS0Queue, QoS0Bytes: s.QoS0QueueBytes,
 		},
 		Outbox: outbox.Config{Window: s.PublishWindow, MaxPacket: int(s.MaxPacketSize), Log: e.log},
 	}

@@ -202,7 +202,7 @@ func (in *Intake) give(rt *Route, a *arrival, e *entry) {
 	if rc != nil {
 		b = &rc.box
 	}
-	if e == nil && !in.makeRoom(b, rc, a) {
+	if e == nil && (rc == nil && rt.opened || !in.makeRoom(b, rc, a)) {
 		return
 	}
 	if b.fresh == 0 {
@@ -229,7 +229,7 @@ func (in *Intake) give(rt *Route, a *arrival, e *entry) {
 
 // makeRoom reports whether a message of QoS 0 may wait. Nobody holds up the
 // server for it: where there is no room the newest is dropped, before a route is
-// opened the oldest.
+// opened the oldest. in.mu is held.
 func (in *Intake) makeRoom(b *inbox, rc *Receiver, a *arrival) bool {
 	if rc == nil && b.loose >= heldLoose {
 		in.dropOldest(b)

@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/longshore-go/longshore/pluginapi"
@@ -161,13 +162,10 @@ func (b *batch) end(rc *Receiver) (pluginapi.Batch, bool) {
 	b.memory = nil
 	b.decoder.Use(&m.decoded)
 	if cap(m.carries) < n*carry.Size {
-		m.carries = make([]byte, 0, maxBatch*carry.Size)
+		m.carries = make([]byte, 0, max(n*carry.Size, 2*cap(m.carries)))
 	}
 	last := len(b.out)
-	if cap(b.out) < n {
-		b.out = make([]pluginapi.Delivery, 0, maxBatch)
-	}
-	b.out = b.out[:n]
+	b.out = slices.Grow(b.out[:0], n)[:n]
 	undecoded := uint64(0)
 	for i := range b.items {
 		it, d := &b.items[i], &b.out[i]

@@ -95,7 +95,7 @@ var instance = carry.Instance{1, 2, 3, 4, 5, 6, 7, 8}
 func newBench(t testing.TB, change ...func(*intake.Config)) *bench {
 	b := &bench{t: t, log: new(logged)}
 	c := intake.Config{
-		Endpoint: "mq", Log: slog.New(slog.NewTextHandler(b.log, nil)), Instance: instance,
+		Log: slog.New(slog.NewTextHandler(b.log, nil)), Instance: instance,
 		ReceiveMaximum: 1000, QoS0Messages: 65536, QoS0Bytes: 64 << 20,
 	}
 	for _, f := range change {

@@ -38,7 +38,7 @@ type inbox struct {
 // The least ring, and the most that an inbox keeps while it is empty.
 const (
 	leastRing = 16
-	idleRing  = 2048
+	idleRing  = 1024
 )
 
 func (b *inbox) at(i int) *item { return &b.ring[(b.head+i)&(len(b.ring)-1)] }
@@ -75,10 +75,20 @@ func (b *inbox) pop() item {
 	if it.loose {
 		b.loose--
 	}
-	if b.n == 0 && len(b.ring) > idleRing {
-		b.ring, b.head = nil, 0
+	if b.n == 0 {
+		b.idle()
 	}
 	return it
+}
+
+// idle gives memory back that a quiet inbox does not need.
+func (b *inbox) idle() {
+	if len(b.ring) > idleRing {
+		b.ring, b.head = nil, 0
+	}
+	if b.chunk != nil && cap(b.chunk.copy) > smallChunk {
+		b.close()
+	}
 }
 
 // remove takes item i, counted from the first.

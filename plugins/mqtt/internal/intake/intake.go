@@ -38,7 +38,6 @@ type Session struct {
 
 // Config of an intake. The zero values of its limits mean none.
 type Config struct {
-	Endpoint       string // for log lines
 	Log            *slog.Logger
 	Instance       carry.Instance
 	ReceiveMaximum int   // PUBLISH of QoS 1 and 2 without an answer that CONNECT allows (3.1.2.11.3)
@@ -114,7 +113,7 @@ type Counters struct {
 	Again      uint64 // of them, those that the server said it had sent before
 	Adopted    uint64 // that came again over a resumed session while they were in hand, or settled, and were not handed out again
 	Dropped    uint64 // of QoS 0 or of a lost session, for which there was no room
-	Unread     uint64 // the same, which waited when the intake was closed
+	Unread     uint64 // that waited at the end, and nobody sends again
 	Expired    uint64 // that expired while they waited
 	LeftOver   uint64 // that no filter matches
 	Strays     uint64 // that came for a filter nobody reads, and were handed to those that match

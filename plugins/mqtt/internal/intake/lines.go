@@ -113,9 +113,6 @@ func (d *dueLines) log(in *Intake) {
 
 func (in *Intake) logger(code core.LogCode) *slog.Logger {
 	log := in.c.Log
-	if in.c.Endpoint != "" {
-		log = log.With("endpoint", in.c.Endpoint)
-	}
 	if code != core.LogNone {
 		log = log.With("code", code.String())
 	}

@@ -94,7 +94,7 @@ func (b *inbox) copy(it *item) {
 	if c == nil || cap(c.copy)-len(c.copy) < it.size {
 		b.close()
 		pool := &smallChunks
-		if it.size > smallChunk/4 || b.bytes > largeChunk {
+		if it.size > smallChunk || b.bytes > 4*smallChunk {
 			pool = &largeChunks
 		}
 		c = take(pool)

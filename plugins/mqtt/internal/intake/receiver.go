@@ -144,7 +144,6 @@ func (rc *Receiver) stop() {
 	}
 	rc.stopped = true
 	rt, in := rc.route, rc.in
-	in.clock = clock{}
 	for i, other := range rt.members {
 		if other == rc {
 			rt.members = append(rt.members[:i:i], rt.members[i+1:]...)
@@ -159,12 +158,21 @@ func (rc *Receiver) stop() {
 		in.pass(&rc.box, &next.box, next)
 		next.rouse()
 	default:
+		rc.box.filter(in.answerable)
 		in.pass(&rc.box, &rt.box, nil)
-		for rt.box.loose > heldLoose {
-			in.dropOldest(&rt.box)
-		}
 	}
 	rc.rouse()
+}
+
+// answerable reports whether an item can still be settled by somebody. What cannot
+// is lost at the end of the last receiver. in.mu is held.
+func (in *Intake) answerable(it *item) bool {
+	if it.handle != nil && it.handle.fate == fateQueued {
+		return true
+	}
+	in.counters.Unread++
+	in.drop(*it)
+	return false
 }
 
 // Close ends the receiver, once Receive and Settle have returned. What it has not

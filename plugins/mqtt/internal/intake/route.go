@@ -8,8 +8,12 @@ import (
 	"github.com/longshore-go/longshore/core"
 )
 
-// heldLoose is how many messages of QoS 0 a route keeps that nobody reads yet.
+// heldLoose is how many messages of QoS 0 a route keeps that nobody has opened yet.
 const heldLoose = 1024
+
+// behind is how much more than for another one may wait for a receiver that has
+// its turn: one that stands still must not get its share of the server's window.
+const behind = 64
 
 // Filter is a subscription as the server knows it.
 type Filter struct {
@@ -21,7 +25,7 @@ type Filter struct {
 
 // Route is one filter. What comes for it goes to its open receivers in turns, and
 // waits while there is none: of QoS 1 and 2 all of it, unanswered, of QoS 0 the
-// newest 1,024 messages.
+// newest 1,024 messages before the first is opened, and nothing after that.
 type Route struct {
 	in      *Intake
 	filter  Filter
@@ -29,6 +33,7 @@ type Route struct {
 	members []*Receiver
 	turn    int
 	box     inbox // of what waits for a receiver
+	opened  bool
 	fault   *core.Fault
 	gone    bool
 }
@@ -71,6 +76,7 @@ func (rt *Route) Open(name string) *Receiver {
 		rc.fault = in.fault
 	}
 	if !rt.gone {
+		rt.opened = true
 		rt.members = append(rt.members, rc)
 		in.pass(&rt.box, &rc.box, rc)
 	}
@@ -129,7 +135,17 @@ func (rt *Route) next() *Receiver {
 		return nil
 	}
 	rt.turn++
-	return rt.members[rt.turn%len(rt.members)]
+	rc := rt.members[rt.turn%len(rt.members)]
+	least := rc
+	for _, other := range rt.members {
+		if other.box.n < least.box.n {
+			least = other
+		}
+	}
+	if rc.box.n > least.box.n+behind {
+		return least
+	}
+	return rc
 }
 
 // match returns the routes that a packet is for: those whose identifiers it

@@ -2,6 +2,8 @@
 
 package intake
 
+import "github.com/longshore-go/longshore/core"
+
 // Close ends everything: what waits is dropped, unanswered, and the totals are
 // logged. Receivers are closed before; the links have ended.
 func (in *Intake) Close() {
@@ -20,7 +22,7 @@ func (in *Intake) Close() {
 	}
 	c := in.counters
 	in.mu.Unlock()
-	log := in.logger(0)
+	log := in.logger(core.LogNone)
 	if c.Dropped+c.Unread > 0 {
 		log.Warn("messages were lost that no server keeps", "dropped", c.Dropped, "unread", c.Unread)
 	}
@@ -33,10 +35,10 @@ func (in *Intake) Close() {
 func (in *Intake) abandon(b *inbox) {
 	for b.n > 0 {
 		it := b.pop()
-		switch {
-		case it.handle == nil, it.handle.fate == fateOrphan:
+		if it.handle == nil || it.handle.fate == fateOrphan || !in.kept {
 			in.counters.Unread++
-		case it.handle.fate == fateQueued:
+		}
+		if it.handle != nil && it.handle.fate == fateQueued {
 			it.handle.letGo()
 		}
 		in.drop(it)

@@ -63,6 +63,38 @@ func TestStopOfAMember(t *testing.T) {
 	x.Close()
 }
 
+// Behind its last receiver a route keeps what can be answered, and nothing else.
+func TestQoS0BehindTheLastReceiver(t *testing.T) {
+	b := newBench(t)
+	rc := b.open("a", 1)
+	b.up(intake.Session{})
+	b.send(q0("a", "0", "a"), q1(1, "a", "1", "a"))
+	rc.StopIntake()
+	b.send(q0("a", "0", "a"), q1(2, "a", "2", "a"))
+	rc.Close()
+	want(t, "unread", b.in.Counters().Unread, uint64(1))
+	want(t, "deliveries", texts(b.open("a", 1).all()), []string{"a 1", "a 2"})
+	want(t, "lines", len(b.log.lines("WARN")), 0)
+}
+
+// A member that stands still does not get its share of the window.
+func TestMemberThatStandsStill(t *testing.T) {
+	b := newBench(t, func(c *intake.Config) { c.ReceiveMaximum = 200 })
+	x, y := b.open("a", 1), b.open("a", 1)
+	b.up(intake.Session{})
+	n := 0
+	for id := range uint16(1000) {
+		b.send(q1(id+1, "a", "x", "a"))
+		list := y.all()
+		y.done(list...)
+		n += len(list)
+	}
+	want(t, "handled by the other", n > 900, true)
+	x.done(x.all()...)
+	want(t, "left behind", b.in.State(), intake.State{})
+	want(t, "unanswered", b.in.Counters().Unanswered < 100, true)
+}
+
 // What is in hand when a receiver is closed stays unanswered, and comes again.
 func TestCloseLetsGo(t *testing.T) {
 	for _, qos := range []byte{1, 2} {
@@ -103,7 +135,8 @@ func TestRemove(t *testing.T) {
 	want(t, "answers", b.answers(), []string{"PUBACK 1", "PUBACK 2"})
 	b.send(q1(3, "a", "3", "a"))
 	want(t, "answers", b.answers(), []string{"PUBACK 3"})
-	want(t, "left over", b.in.Counters().LeftOver, uint64(4))
+	want(t, "left over", b.in.Counters().LeftOver, uint64(3))
+	want(t, "unread", b.in.Counters().Unread, uint64(1))
 	want(t, "left behind", b.in.State(), intake.State{})
 	again := b.open("a", 1)
 	b.send(q1(4, "a", "4", "a"))
@@ -178,9 +211,15 @@ func TestFailOfARoute(t *testing.T) {
 }
 
 func TestCloseTellsWhatWasLost(t *testing.T) {
+	for kept, lost := range map[bool]string{true: "unread=2", false: "unread=3"} {
+		t.Run(fmt.Sprint("kept ", kept), func(t *testing.T) { closeTells(t, kept, lost) })
+	}
+}
+
+func closeTells(t *testing.T, kept bool, lost string) {
 	b := newBench(t)
 	rc, rt := b.open("a", 1), b.route("b", 0)
-	b.up(intake.Session{})
+	b.up(intake.Session{Kept: kept})
 	b.send(q0("a", "1", "a"), q1(1, "a", "2", "a"), q0("b", "3", "b"))
 	b.down()
 	b.in.Close()
@@ -190,7 +229,7 @@ func TestCloseTellsWhatWasLost(t *testing.T) {
 	rc.Close()
 	(&receiver{t: t, Receiver: rt.Open("b")}).ended(io.EOF)
 	lines := b.log.lines("messages were lost")
-	if len(lines) != 1 || !strings.Contains(lines[0], "unread=2") {
+	if len(lines) != 1 || !strings.Contains(lines[0], lost) {
 		t.Errorf("lines %q", lines)
 	}
 	want(t, "waiting", b.in.State().Loose, 0)
