@@ -308,11 +308,11 @@ func TestServerThatDoesNotRead(t *testing.T) {
 // A slow server is not one that does not read.
 func TestSlowServer(t *testing.T) {
 	srv := serve(t)
-	s, l, p := up(t, srv, Config{}, func(c *Client) { c.times.stall = 200 * time.Millisecond })
+	s, l, p := up(t, srv, Config{}, func(c *Client) { c.times.stall = 500 * time.Millisecond })
 	const total = 12 << 20
 	l.Write(func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0xc0, 0}, total/2)...) })
 	began, n := time.Now(), 0
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, 32<<10)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for n < total {

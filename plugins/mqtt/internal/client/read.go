@@ -21,10 +21,11 @@ const segment = 1200
 // reading passes on what comes until the link has ended. r may hold packets that
 // came with the CONNACK.
 func (l *Link) reading(r *packet.Reader, h Handler) {
+	var p packet.Packet
 	queued := l.out.queued.Load()
 	for size := segment; ; {
 		l.cork()
-		err := l.pass(r, h)
+		err := l.pass(r, h, &p)
 		l.uncork()
 		if q := l.out.queued.Load(); q != queued {
 			queued = q // it takes the acknowledgement along
@@ -51,9 +52,8 @@ func (l *Link) reading(r *packet.Reader, h Handler) {
 	}
 }
 
-// pass passes on the packets that have been read.
-func (l *Link) pass(r *packet.Reader, h Handler) error {
-	var p packet.Packet
+// pass passes on the packets that have been read, each in p.
+func (l *Link) pass(r *packet.Reader, h Handler, p *packet.Packet) error {
 	passed := false
 	defer func() {
 		if passed {
@@ -63,7 +63,7 @@ func (l *Link) pass(r *packet.Reader, h Handler) error {
 		}
 	}()
 	for !l.deaf.Load() {
-		switch there, err := r.Next(&p); {
+		switch there, err := r.Next(p); {
 		case err != nil:
 			return err
 		case !there:
@@ -73,10 +73,10 @@ func (l *Link) pass(r *packet.Reader, h Handler) error {
 		case packet.TypePublish, packet.TypePuback, packet.TypePubrec, packet.TypePubrel, packet.TypePubcomp,
 			packet.TypeSuback, packet.TypeUnsuback:
 			passed = true
-			h.Packet(l, &p)
+			h.Packet(l, p)
 		case packet.TypePingresp: // that something came is all that counts
 		case packet.TypeDisconnect:
-			return disconnected(&p)
+			return disconnected(p)
 		default: // [MQTT-4.13.1-1]
 			return &packet.ProtocolError{Code: packet.CodeProtocolError, Type: p.Type, Reason: "a server does not send it here"}
 		}

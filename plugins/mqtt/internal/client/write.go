@@ -19,7 +19,8 @@ const (
 	together = 50 * time.Microsecond
 	// corkedMost is how much may wait for the end of a read.
 	corkedMost = 64 << 10
-	// kept is the largest memory for packets that is used again.
+	// kept is the largest memory for packets that is used again where less than an
+	// eighth of it is.
 	kept = 256 << 10
 	// writeStep is the most that is written without looking at the clock.
 	writeStep = 64 << 10
@@ -146,7 +147,7 @@ func (o *outgoing) append(f func(dst []byte) []byte) {
 // take moves what is pending to what is in flight, with the lock held.
 func (o *outgoing) take() {
 	memory := o.memory[:0]
-	if cap(memory) > kept {
+	if cap(memory) > kept && len(o.pending) < cap(memory)/8 {
 		memory = nil
 	}
 	o.flight, o.memory, o.pending = o.pending, o.pending, memory
