@@ -76,14 +76,21 @@ type Broker struct {
 // it fails the test and names what to install.
 func Start(tb testing.TB, c Config) *Broker {
 	tb.Helper()
-	b := &Broker{tb: tb, c: c, folder: tb.TempDir(), port: freePort(tb)}
-	if c.TLS {
-		b.tls = newCertificates(tb, b.folder)
-	}
-	b.write("mosquitto.conf", b.configuration()...)
+	b := &Broker{tb: tb, folder: tb.TempDir(), port: freePort(tb)}
+	b.Configure(c)
 	b.Start()
 	tb.Cleanup(b.end)
 	return b
+}
+
+// Configure sets what Start starts the broker with.
+func (b *Broker) Configure(c Config) {
+	b.tb.Helper()
+	b.c = c
+	if c.TLS && b.tls == nil {
+		b.tls = newCertificates(b.tb, b.folder)
+	}
+	b.write("mosquitto.conf", b.configuration()...)
 }
 
 // program returns the path of one of Mosquitto's programs. Debian has the broker

@@ -138,18 +138,19 @@ func (s *Session) Close(ctx context.Context) error {
 // handler is the session as its client sees it.
 type handler Session
 
-// Up tells what became of deliveries first, then sends what has no answer, then
-// subscribes, and only then is the session said to be up.
+// Up tells what became of deliveries first, then subscribes, then sends what has
+// no answer, and only then is the session said to be up. A copy that was to go to
+// what this session reads itself, and to nobody else, would find nobody before.
 func (h *handler) Up(l *client.Link) {
 	server := l.Server()
 	h.limits.set(server)
 	l.OnWritten(func() { h.out.Wrote(l) })
 	h.in.Up(l, intake.Session{Present: l.Present(), Kept: h.c.Kept && server.SessionExpiry > 0})
+	h.subs.up(l, l.Present(), server)
 	h.out.Up(l, outbox.Server{
 		Present: l.Present(), ReceiveMaximum: int(server.ReceiveMaximum), MaximumQoS: server.MaximumQoS,
 		NoRetain: !server.Retain, MaxPacket: int(server.MaxPacket),
 	})
-	h.subs.up(l, l.Present(), server)
 	h.c.State(true, "")
 }
 
