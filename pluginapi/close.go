@@ -70,7 +70,7 @@ func (s *server) abandon(ctx context.Context) { s.abandonWithin(ctx, closeGrace)
 // abandonWithin is abandon with the time that the transport's Close may take
 // behind ctx to return.
 func (s *server) abandonWithin(ctx context.Context, grace time.Duration) {
-	limited, hurry := context.WithCancel(ctx)
+	limited, hurry := context.WithCancel(context.WithValue(ctx, hostGone{}, true))
 	defer hurry()
 	end, first := s.beginShut(hurry)
 	s.mu.Lock()

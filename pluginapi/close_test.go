@@ -111,6 +111,25 @@ func TestHostDiesDuringClose(t *testing.T) {
 	}
 }
 
+// The transport is told whether a host has closed the endpoint, or is gone.
+func TestHostGone(t *testing.T) {
+	for name, end := range map[string]func(b *bench){
+		"closed": func(b *bench) { _, _ = b.link.Close(b.ctx, &transportpb.CloseRequest{}) },
+		"gone":   func(b *bench) { b.server.abandon(b.ctx) },
+	} {
+		tr := newQueueTransport(everything())
+		told := make(chan bool, 1)
+		tr.closed = func(ctx context.Context) ([]byte, error) {
+			told <- HostGone(ctx)
+			return nil, nil
+		}
+		end(serve(t, tr).connect())
+		if got := <-told; got != (name == "gone") {
+			t.Errorf("%s: HostGone is %v", name, got)
+		}
+	}
+}
+
 // A Close that is cut by its own limit still hands over what the next life needs.
 func TestCloseAtItsLimit(t *testing.T) {
 	tr := newQueueTransport(everything())

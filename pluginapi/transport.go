@@ -46,6 +46,7 @@ type Conn interface {
 	// Close stops intake, flushes accepted publishes and given verdicts within
 	// ctx, and returns resume bytes for the next generation; at the end of ctx it
 	// returns them with ctx's error or without one. It sends no verdict of its own.
+	// [HostGone] tells of ctx whether a host has asked for it.
 	Close(ctx context.Context) (resume []byte, err error)
 }
 

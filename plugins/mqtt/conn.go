@@ -5,6 +5,7 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/longshore-go/longshore/core"
@@ -148,8 +149,9 @@ func (c *conn) leave(rt *route) {
 // ReportLink reports whether all connections are up.
 func (c *conn) ReportLink(report func(pluginapi.LinkState)) { c.links.report(report) }
 
-// Close ends what waits for a reply, waits until what was published has its answer, and takes its leave of the
-// server, within ctx.
+// Close ends what waits for a reply, waits until what was published has its
+// answer, and takes its leave of the server, within ctx. Where the host is gone
+// the server publishes the will.
 func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	c.mu.Lock()
 	again := c.closed
@@ -163,13 +165,17 @@ func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup
 	for i, o := range all {
-		closing.Go(func() { errs[i] = o.Close(ctx) })
+		closing.Go(func() { errs[i] = o.Close(ctx, pluginapi.HostGone(ctx)) })
 	}
 	closing.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, faultOf("close endpoint "+c.endpoint.name, err)
+	err := errors.Join(errs...)
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("close endpoint %s: %w: %w", c.endpoint.name, ctx.Err(), err)
 	}
-	return nil, nil
+	return nil, faultOf("close endpoint "+c.endpoint.name, err)
 }
 
 // refused is the fault of a registration that is refused.

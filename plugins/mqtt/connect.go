@@ -105,7 +105,7 @@ func (c *conn) open(ctx context.Context, name string, readers []reader) (*connec
 func (c *conn) drop(name string, o *connection) {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonLimit)
 	defer cancel()
-	_ = o.Close(ctx) // why it is dropped says more
+	_ = o.Close(ctx, false) // why it is dropped says more
 	c.links.remove(name)
 }
 

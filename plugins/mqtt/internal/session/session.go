@@ -127,10 +127,15 @@ func (s *Session) Kept() bool { return s.c.Kept && s.limits.get().SessionExpiry 
 func (s *Session) ResponseInformation() string { return s.limits.get().ResponseInformation }
 
 // Close ends the intake, waits until what was published has its answer, and takes
-// its leave, within ctx.
-func (s *Session) Close(ctx context.Context) error {
+// its leave, within ctx. will says that the server is to publish the will.
+func (s *Session) Close(ctx context.Context, will bool) error {
 	s.subs.end(fault.Closed("subscribe"))
-	err := errors.Join(s.out.Close(ctx), s.client.Close(ctx))
+	err := s.out.Close(ctx)
+	if will {
+		err = errors.Join(err, s.client.CloseWithWill(ctx))
+	} else {
+		err = errors.Join(err, s.client.Close(ctx))
+	}
 	s.in.Close()
 	return err
 }
