@@ -107,12 +107,12 @@ func TestPeersWithRepliesStay(t *testing.T) {
 	if p.next(&f); f.Command != zmtp.CommandPong || string(f.Body) != "there?" {
 		t.Errorf("a PING is answered with %s %q", f.Command, f.Body)
 	}
-	if got := b.in.Left(); got.Messages != 3 {
-		t.Errorf("left %+v, want 3 messages", got)
-	}
 	p.nc.Close()
 	if err := b.ended(); !errors.Is(err, io.EOF) {
 		t.Errorf("the loop of a peer that has left returns %v, want io.EOF", err)
+	}
+	if got := b.in.Left(); got.Messages != 3 {
+		t.Errorf("left %+v, want 3 messages", got)
 	}
 	for _, peer := range b.served(2) {
 		if string(peer.Conn.PeerIdentity()) == "b" {
