@@ -38,7 +38,11 @@ func (in *Intake) admit(a *arrival) (counted, fresh bool, _ *packet.ProtocolErro
 		again = same
 	}
 	if !again {
-		in.renounce(e, fateGone)
+		f := fateGone
+		if counted {
+			f = fateReturns // it is that very message which is delivered anew
+		}
+		in.renounce(e, f)
 		in.forget(e)
 		return counted, true, nil
 	}

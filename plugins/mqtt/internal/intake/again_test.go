@@ -44,6 +44,26 @@ func TestSentAgainOnOneLink(t *testing.T) {
 	}
 }
 
+// One of several has let go of it, and the server sends it again at once.
+func TestSentAgainToSeveral(t *testing.T) {
+	b := newBench(t)
+	x, y, z := b.open("x", 1), b.open("y", 1), b.open("z", 1)
+	b.up(intake.Session{})
+	s := q1(7, "a", "m", "x", "y", "z")
+	b.send(s)
+	x.letGo(x.one())
+	dy := y.one() // z has not asked for it yet
+	b.send(s.again())
+	_, voids := y.receive(pluginapi.Room{})
+	want(t, "voids", voids, []pluginapi.Void{{Handles: []any{dy.handle}, Returns: true}}, sameHandles)
+	for _, rc := range []*receiver{x, y, z} {
+		want(t, "answers", b.answers(), none)
+		rc.done(rc.one())
+	}
+	want(t, "answers", b.answers(), []string{"PUBACK 7"})
+	want(t, "left behind", b.in.State(), intake.State{})
+}
+
 func TestSentAgainBehindPUBREC(t *testing.T) {
 	for name, tt := range map[string]struct {
 		resumed bool

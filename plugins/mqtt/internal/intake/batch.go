@@ -17,7 +17,7 @@ import (
 const (
 	maxBatch   = 256
 	frameBytes = 120 << 10
-	perMessage = 64 // of a frame, beside a packet's own bytes
+	perMessage = 64 // beside a packet's own bytes: what frames add, and names of headers that are properties
 )
 
 // batch makes deliveries of items. What it hands out is not written again before
@@ -89,12 +89,16 @@ func (b *batch) fill(rc *Receiver, room pluginapi.Room) {
 		b.items = append(b.items, rc.box.pop())
 		it = &b.items[len(b.items)-1]
 		in.uncount(it)
+		if it.handle != nil && it.handle.fate == fateOver { // it has come again, and stands further back
+			b.skip(in)
+			continue
+		}
 		if it.deadline != 0 && at.now().UnixMilli() >= it.deadline {
 			b.expire(in, &at)
 			continue
 		}
 		b.acks = append(b.acks, in.hand(it, rc, &b.answers))
-		bytes += int64(it.size)
+		bytes += int64(it.size + perMessage)
 		frame += it.size + perMessage
 		in.count(it)
 	}
@@ -136,15 +140,20 @@ func (in *Intake) hand(it *item, rc *Receiver, to *answers) bool {
 // expire settles the last item instead of delivering it: its life was over before
 // it was its turn (3.3.2.3.3).
 func (b *batch) expire(in *Intake, at *clock) {
-	n := len(b.items) - 1
-	it := b.items[n]
+	it := &b.items[len(b.items)-1]
 	if h := it.handle; h != nil && h.fate == fateQueued {
 		in.settle(h, &b.answers)
 		in.reuse(h)
 	}
 	in.counters.Expired++
 	in.lines.hit(lineExpired, it.publish.Topic, at.now())
-	in.drop(it)
+	b.skip(in)
+}
+
+// skip takes the last item out: it is not delivered.
+func (b *batch) skip(in *Intake) {
+	n := len(b.items) - 1
+	in.drop(b.items[n])
 	b.items[n] = item{}
 	b.items = b.items[:n]
 }
