@@ -44,7 +44,7 @@ func guideScripts(t *testing.T) map[string]string {
 func TestGuideKnowsTheTexts(t *testing.T) {
 	ofTheSystem := []string{"certificate signed by unknown authority"}
 	codes := []string{"bad user name or password (0x86)", "not authorized (0x87)"} // packet.Word's
-	servicetest.GuideTexts(t, "../../docs/mqtt.md", append(ofTheSystem, codes...), ".", "../internal/fault", "../../core")
+	servicetest.GuideTexts(t, "../../docs/mqtt.md", append(ofTheSystem, codes...), ".", "../internal/fault", "../../core", "../../host")
 }
 
 // The scripts are all tried below.
