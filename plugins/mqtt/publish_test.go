@@ -177,6 +177,52 @@ func TestExactlyOnceOverCuts(t *testing.T) {
 	}
 }
 
+// Under load, with the connection cut at places that nobody chose, everything of QoS 2
+// arrives once, and everything of QoS 1.
+func TestCutsUnderLoad(t *testing.T) {
+	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
+	sub := b.Subscribe(1, []string{"#"})
+	p := proxy.Start(t, b.Address())
+	d := connectAs(t, p.URL(), "pub", keptSession)
+	const n, rounds = 2000, 4
+	for k := range rounds {
+		p.CutAt(proxy.ToClient, proxy.Pubrec, 300*(k+1), proxy.Before)
+		p.CutAt(proxy.ToServer, proxy.Publish, 777*(k+1), proxy.Inside)
+	}
+	done := make(chan pluginapi.Receipt, 2*n)
+	for from := 0; from < n; from += 100 {
+		msgs := append(outgoing(t, "once", 100, settings.PublishOptions{QoS: new(2)}), outgoing(t, "least", 100, settings.PublishOptions{})...)
+		for i := range msgs {
+			msgs[i].Message.Payload = fmt.Append(nil, from+i%100)
+		}
+		d.conn.Publish(d.ctx, msgs, func(_ int, r pluginapi.Receipt) { done <- r })
+	}
+	for range 2 * n {
+		if r := <-done; r.Status != pluginapi.ReceiptConfirmed {
+			t.Fatalf("%d %v", r.Status, r.Fault)
+		}
+	}
+	came := make(map[string]int)
+	for _, m := range sub.Rest() {
+		came[m]++
+	}
+	doubled := 0
+	for i := range n {
+		if once := came[fmt.Sprintf("once %d", i)]; once != 1 {
+			t.Errorf("message %d of QoS 2 came %d times", i, once)
+		}
+		least := came[fmt.Sprintf("least %d", i)]
+		if least == 0 {
+			t.Errorf("message %d of QoS 1 is lost", i)
+		}
+		doubled += max(least-1, 0)
+	}
+	if p.Accepted() < rounds {
+		t.Errorf("%d connections", p.Accepted())
+	}
+	t.Logf("%d connections, %d doubled at QoS 1", p.Accepted(), doubled)
+}
+
 // Without a session that is kept nothing of QoS 1 is lost, and what is unknown of
 // QoS 2 is said to be.
 func TestNewSessionOverCuts(t *testing.T) {

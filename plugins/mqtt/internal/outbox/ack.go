@@ -24,11 +24,7 @@ func (o *Outbox) Ack(l Link, typ byte, a *packet.Ack) error {
 	case typ == packet.TypePubcomp && o.ids.scrubbed(a.ID):
 		return nil
 	case e == nil:
-		if typ == packet.TypePubrec && a.Code < packet.CodeError {
-			// The server waits for the PUBREL of a process that is gone (4.3.3).
-			o.control = packet.AppendAck(o.control, packet.TypePubrel, a.ID, packet.CodeIDNotFound)
-		}
-		return nil
+		return o.stray(typ, a)
 	case !e.given && !e.sent && !e.rel:
 		return breach(typ, a.ID, "was not sent")
 	}
@@ -40,6 +36,24 @@ func (o *Outbox) Ack(l Link, typ byte, a *packet.Ack) error {
 	default:
 		return o.pubcomp(e, a)
 	}
+}
+
+// maxStrays is how many PUBRECs that nothing waits for are answered over one
+// connection: one for each identifier of a process that is gone. A server that sends
+// more and does not read would have the answers pile up.
+const maxStrays = 1 << 16
+
+// stray takes an answer that nothing waits for: its message has its receipt, or is
+// of a process that is gone, and then the server waits for PUBREL (4.3.3).
+func (o *Outbox) stray(typ byte, a *packet.Ack) error {
+	if typ != packet.TypePubrec || a.Code >= packet.CodeError {
+		return nil
+	}
+	if o.strays++; o.strays > maxStrays {
+		return breach(typ, a.ID, "is not there, and neither were those of too many before")
+	}
+	o.control = packet.AppendAck(o.control, packet.TypePubrel, a.ID, packet.CodeIDNotFound)
+	return nil
 }
 
 func (o *Outbox) puback(e *entry, a *packet.Ack) error {
@@ -55,6 +69,9 @@ func (o *Outbox) pubrec(e *entry, a *packet.Ack) error {
 	case e.post.QoS != 2:
 		return breach(packet.TypePubrec, a.ID, "is of QoS 1")
 	case e.rel: // again, as an answer to DUP
+		if o.strays++; o.strays > maxStrays {
+			return breach(packet.TypePubrec, a.ID, "has its PUBREC already, as too many before had")
+		}
 	case a.Code >= packet.CodeError:
 		o.finish(e, e.answered(packet.TypePubrec, a)) // no PUBREL follows (4.3.3)
 		return nil

@@ -106,7 +106,7 @@ func (o *Outbox) unlink() {
 	for e := o.released.first; e != nil; e = e.next {
 		e.given = false
 	}
-	o.link, o.gave, o.scrubbing, o.inflight = nil, false, false, 0
+	o.link, o.gave, o.scrubbing, o.inflight, o.strays = nil, false, false, 0, 0
 	o.control = o.control[:0]
 	o.next, o.since = o.queue.first, time.Now()
 }

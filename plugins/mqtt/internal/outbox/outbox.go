@@ -122,6 +122,7 @@ type Outbox struct {
 	quota     int  // messages of QoS 1 and 2 that may wait for an answer
 	inflight  int  // of the link
 	begun     bool // there was a connection
+	strays    int  // PUBRECs of the link that nothing waited for
 	scrubbing bool // of ids, over this link
 
 	queue    list   // before the answer to PUBLISH, in order

@@ -164,6 +164,27 @@ func TestBreaches(t *testing.T) {
 	}
 }
 
+// A server that only sends is not answered for ever.
+func TestStrays(t *testing.T) {
+	r := newRig(t, Config{})
+	r.up(Server{})
+	r.w.stuck = true
+	r.add(2)
+	var err error
+	n := 0
+	for ; err == nil && n < 10*maxStrays; n++ {
+		err = r.o.Ack(r.w, packet.TypePubrec, &packet.Ack{ID: uint16(n%2*7 + 1)})
+		r.o.Flush()
+	}
+	if err == nil || n > maxStrays+2 {
+		t.Errorf("%d are answered, then: %v", n, err)
+	}
+	r.down()
+	r.up(Server{Present: true})
+	r.ack(packet.TypePubrec, 9, 0)
+	r.wantSent("PUBREL #1\nPUBREL #9 0x92\n")
+}
+
 // A PUBCOMP that tells of a failure leaves open what became of the message, but
 // where PUBREL went out again: then the answer to the first was lost.
 func TestPubcompNotFound(t *testing.T) {
