@@ -22,8 +22,9 @@ const (
 	// kept is the largest memory for packets that is used again where less than an
 	// eighth of it is.
 	kept = 256 << 10
-	// writeStep is the most that is written without looking at the clock.
-	writeStep = 64 << 10
+	// writeStep is the most that is written without looking at the clock: a record
+	// of TLS, of which nobody knows how far it has got.
+	writeStep = 16 << 10
 )
 
 // outgoing is what a link writes.
