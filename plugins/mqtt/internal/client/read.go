@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
@@ -21,11 +22,14 @@ const segment = 1200
 // reading passes on what comes until the link has ended. r may hold packets that
 // came with the CONNACK.
 func (l *Link) reading(r *packet.Reader, h Handler) {
-	var p packet.Packet
+	var (
+		p    packet.Packet
+		pace pace
+	)
 	queued := l.out.queued.Load()
 	for size := segment; ; {
 		l.cork()
-		err := l.pass(r, h, &p)
+		n, err := l.pass(r, h, &p)
 		l.uncork()
 		if q := l.out.queued.Load(); q != queued {
 			queued = q // it takes the acknowledgement along
@@ -42,6 +46,9 @@ func (l *Link) reading(r *packet.Reader, h Handler) {
 			l.discard()
 			return
 		}
+		if wait := pace.next(l.since(), n); wait > 0 {
+			time.Sleep(wait)
+		}
 		part := r.Buffered()
 		if err := r.Fill(); err != nil {
 			l.lose(lost(err))
@@ -52,8 +59,9 @@ func (l *Link) reading(r *packet.Reader, h Handler) {
 	}
 }
 
-// pass passes on the packets that have been read, each in p.
-func (l *Link) pass(r *packet.Reader, h Handler, p *packet.Packet) error {
+// pass passes on the packets that have been read, each in p, and says how many
+// those were.
+func (l *Link) pass(r *packet.Reader, h Handler, p *packet.Packet) (n int, _ error) {
 	passed := false
 	defer func() {
 		if passed {
@@ -65,10 +73,11 @@ func (l *Link) pass(r *packet.Reader, h Handler, p *packet.Packet) error {
 	for !l.deaf.Load() {
 		switch there, err := r.Next(p); {
 		case err != nil:
-			return err
+			return n, err
 		case !there:
-			return nil
+			return n, nil
 		}
+		n++
 		switch p.Type {
 		case packet.TypePublish, packet.TypePuback, packet.TypePubrec, packet.TypePubrel, packet.TypePubcomp,
 			packet.TypeSuback, packet.TypeUnsuback:
@@ -76,12 +85,12 @@ func (l *Link) pass(r *packet.Reader, h Handler, p *packet.Packet) error {
 			h.Packet(l, p)
 		case packet.TypePingresp: // that something came is all that counts
 		case packet.TypeDisconnect:
-			return disconnected(p)
+			return n, disconnected(p)
 		default: // [MQTT-4.13.1-1]
-			return &packet.ProtocolError{Code: packet.CodeProtocolError, Type: p.Type, Reason: "a server does not send it here"}
+			return n, &packet.ProtocolError{Code: packet.CodeProtocolError, Type: p.Type, Reason: "a server does not send it here"}
 		}
 	}
-	return nil
+	return n, nil
 }
 
 // disconnected is the error of a server's DISCONNECT.
