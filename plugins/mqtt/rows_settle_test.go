@@ -4,6 +4,7 @@ package mqtt_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +235,7 @@ func TestS_MQT_37(t *testing.T) {
 			if lines := s.Log.Lines("level=INFO", "subscription=t", "lost when its connection ends"); len(lines) != 1 {
 				t.Errorf("%d lines say what is lost\n%s", len(lines), s.Log)
 			}
+			explained(t, tt.set, "unsettled deliveries are lost")
 			next := newServiceAt(t, s.b, rowOptions{set: tt.set})
 			next.Handle(next.reads("t", 1), servicetest.Always(nil))
 			next.Start()
@@ -242,6 +244,30 @@ func TestS_MQT_37(t *testing.T) {
 			next.Stop()
 		})
 	}
+}
+
+// explained checks what Explain says of a subscription of QoS 1.
+func explained(t *testing.T, set func(*settings.Settings), text string) {
+	t.Helper()
+	s := &service{Service: servicetest.New(t), t: t}
+	settings := settings.Settings{URL: "mqtt://127.0.0.1:1", ClientID: clientID}
+	if set != nil {
+		set(&settings)
+	}
+	s.in = s.Endpoint("in", host.Plugin{Name: "mqtt", Path: pluginPath(t)}, settings)
+	s.Handle(s.reads("t", 1), servicetest.Always(nil))
+	tables, err := s.Explain(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(tables[0].String(), "its deliveries of profile 1")
+	if !strings.Contains(first, text) {
+		t.Errorf("explained as\n%s", first)
+	}
+}
+
+func TestExplainOfAKeptSession(t *testing.T) {
+	explained(t, keptSession, "unsettled deliveries return on resume")
 }
 
 // What is left keeps the server's place and gives the host's back.

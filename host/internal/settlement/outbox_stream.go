@@ -223,7 +223,6 @@ func (g *publishing) finish(err error) {
 
 // lose detaches g and answers what it leaves behind.
 func (b *Outbox) lose(g *publishing, cause error) {
-	g.cancel()
 	b.mu.Lock()
 	if g.lost {
 		b.mu.Unlock()
@@ -263,6 +262,7 @@ func (b *Outbox) lose(g *publishing, cause error) {
 	b.counts.Refused += uint64(len(refused))
 	closed := b.closed
 	b.mu.Unlock()
+	g.cancel() // whose effect on the stream is no end of its own any more
 	signal(g.wake)
 	for _, p := range unknown {
 		b.tell(p, lostReceipt(cause))

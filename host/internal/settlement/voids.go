@@ -182,7 +182,6 @@ func (f *flight) stale() core.Result {
 // lose lets the generation go: what is unsettled is void, what awaits an answer
 // does not get it.
 func (g *generation) lose(cause error) {
-	g.a.Cancel()
 	l := g.l
 	var told, stale []news
 	l.mu.Lock()
@@ -219,6 +218,7 @@ func (g *generation) lose(cause error) {
 	l.sweep()
 	g.runs = nil
 	l.mu.Unlock()
+	g.a.Cancel() // whose effect on the stream is no end of its own any more
 	signal(g.wake)
 	if cause != nil {
 		g.log.Debug("generation let go", "error", cause)
