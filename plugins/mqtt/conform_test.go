@@ -43,8 +43,9 @@ func TestConformance(t *testing.T) {
 			if tt.kept {
 				set = kept(set)
 			}
+			connectAs(t, broker.URL(), "echo").responder("echo", echo)
 			plugintest.Run(t, plugintest.Subject{
-				Path: pluginPath(t), Settings: set, Options: tt.o,
+				Path: pluginPath(t), Settings: set, Options: tt.o, Echo: "echo",
 				Collect: func(ctx context.Context, at plugintest.Place, ready func(), got func(core.Message)) error {
 					return collect(ctx, conform.Place(at), ready, got)
 				},
