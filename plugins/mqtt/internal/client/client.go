@@ -18,6 +18,9 @@ import (
 // shortMost is how many links in a row may end soon and without a word until that is told.
 const shortMost = 5
 
+// startReserve is the most that a start leaves of its time.
+const startReserve = time.Second
+
 // Client keeps one connection to a server, and makes the next one when it is lost.
 //
 // 1. Start connects, and returns when the first link is up, or why there is none.
@@ -59,10 +62,15 @@ func New(config Config) *Client {
 }
 
 // Start connects, and returns when the Handler's Up has returned for the first
-// link. What passes is tried again until ctx ends, which is also the end of the
-// client. The error is a *core.Fault with the reason, or ErrClosed where Close has
-// been called. It is called once.
+// link. What passes is tried again until shortly before ctx ends, so that there is
+// time to say why; that is also the end of the client. The error is a *core.Fault
+// with the reason, or ErrClosed where Close has been called. It is called once.
 func (c *Client) Start(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-min(time.Until(end)/10, startReserve)))
+		defer cancel()
+	}
 	c.mu.Lock()
 	if c.started || c.closing {
 		c.mu.Unlock()

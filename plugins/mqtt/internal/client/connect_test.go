@@ -270,6 +270,17 @@ func TestStartGivesUp(t *testing.T) {
 		defer cancel()
 		faultWith(t, s.Start(ctx), core.FaultUnavailable, "connection refused")
 	})
+	t.Run("says why in time", func(t *testing.T) {
+		srv := serve(t)
+		srv.ln.Close()
+		s := subjectOf(t, Config{Address: srv.address()})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		faultWith(t, s.Start(ctx), core.FaultUnavailable, "connection refused")
+		if ctx.Err() != nil {
+			t.Error("its caller has gone by then")
+		}
+	})
 	t.Run("silent at first", func(t *testing.T) {
 		srv := serve(t)
 		s := subjectOf(t, Config{Address: srv.address()})

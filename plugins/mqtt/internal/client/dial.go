@@ -14,7 +14,8 @@ import (
 )
 
 // keepAlive finds a machine that has gone where MQTT's own keep alive is off or
-// long: within half a minute.
+// long: within half a minute. Where bytes are on their way the system does not
+// probe, and limitUnanswered does it.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // errSelf is a connection whose two ends are one: a dial to a free port of this
@@ -73,6 +74,9 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	if tc, ok := nc.(*net.TCPConn); ok && tc.LocalAddr().String() == tc.RemoteAddr().String() {
 		_ = nc.Close()
 		return nil, errSelf
+	}
+	if raw := rawOf(nc); raw != nil {
+		limitUnanswered(raw, c.times.stall)
 	}
 	if !c.config.Address.TLS {
 		return nc, nil

@@ -4,6 +4,7 @@ package client
 
 import (
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,4 +13,12 @@ import (
 // It counts once.
 func acknowledge(socket syscall.RawConn) {
 	_ = socket.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+}
+
+// limitUnanswered has the system give a connection up whose other end has
+// acknowledged nothing for that long, while there is something to be acknowledged.
+func limitUnanswered(socket syscall.RawConn, limit time.Duration) {
+	_ = socket.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit/time.Millisecond))
+	})
 }
