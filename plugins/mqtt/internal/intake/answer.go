@@ -45,7 +45,8 @@ func (in *Intake) answer(e *entry, to *answers) {
 	}
 }
 
-// write writes the answers to a link. in.mu is not held: a link may write at once.
+// write writes the answers to the link that was live when they were given; without
+// one there are none. in.mu is not held: a link may write at once.
 func (a *answers) write(in *Intake, l Link) {
 	if len(a.list) == 0 {
 		return

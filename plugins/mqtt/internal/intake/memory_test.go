@@ -90,6 +90,25 @@ func TestQueueShrinks(t *testing.T) {
 	}
 }
 
+// Receivers that are quiet keep a small chunk each, and none of those of a rush.
+func TestQuietReceiversKeepLittle(t *testing.T) {
+	b := newBench(t)
+	rc := b.open("a", 0)
+	b.up(intake.Session{})
+	for range 3 {
+		for range 100 {
+			b.send(q0("a", strings.Repeat("x", 1000), "a"))
+		}
+		rc.all()
+		if n := rc.Chunk(); n > 4<<10 {
+			t.Errorf("it keeps a chunk of %d bytes", n)
+		}
+		b.send(q0("a", "x", "a"))
+		rc.all()
+		want(t, "chunk of a quiet one", rc.Chunk(), 4<<10)
+	}
+}
+
 // telling is a text all of which tells which one it is.
 func telling(n, size int) string {
 	head := fmt.Sprintf("%d:%d:", n, size)

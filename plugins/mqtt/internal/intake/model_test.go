@@ -142,6 +142,9 @@ func (m *model) run() {
 			m.giveBack()
 		}
 		m.written()
+		if s := m.in.Unsound(); s != "" {
+			m.fail("%s", s)
+		}
 	}
 	m.settleAll()
 }
@@ -542,7 +545,8 @@ func (m *model) settleAll() {
 	for _, x := range m.all {
 		for _, w := range x.wires {
 			switch {
-			case x.runs[w] == 0 && x.state != "given up" && !(x.excused[w] && (x.qos == 0 || x.state == "lost")):
+			case x.excused[w] && (x.qos == 0 || x.state == "lost"):
+			case x.runs[w] == 0 && x.state != "given up":
 				m.fail("%s (%s) never came to %s", x.text(), x.state, w)
 			case x.qos == 2 && x.runs[w] > 1+x.life:
 				m.fail("%s came to %s %d times", x.text(), w, x.runs[w])

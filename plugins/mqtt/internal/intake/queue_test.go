@@ -244,10 +244,9 @@ func TestReceiveWaits(t *testing.T) {
 	b.up(intake.Session{})
 	got := make(chan pluginapi.Batch)
 	failed := make(chan error)
-	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for {
-			batch, err := rc.Receive(ctx, wide)
+			batch, err := rc.Receive(t.Context(), wide)
 			if err != nil {
 				failed <- err
 				return
@@ -266,6 +265,62 @@ func TestReceiveWaits(t *testing.T) {
 			n += len(v.Handles)
 		}
 	}
+	b.send(q1(1, "a", "x", "a"))
+	<-got
+	b.down()
+	b.up(intake.Session{Present: true})
+	want(t, "voids", len((<-got).Voids), 1)
+	b.in.Fail(&core.Fault{Message: "no"})
+	if f, ok := errors.AsType[*core.Fault](<-failed); !ok || f.Message != "no" {
+		t.Errorf("receive: %v", f)
+	}
+}
+
+// Who waits is roused by what becomes of messages that it may not have yet.
+func TestReceiveIsRoused(t *testing.T) {
+	for name, f := range map[string]func(b *bench, x, y *receiver){
+		"its session is lost": func(b *bench, x, _ *receiver) { // what waits is delivered then
+			b.send(q1(1, "a", "x", "a"), q1(2, "a", "x", "a"))
+			b.down()
+			go b.up(intake.Session{})
+		},
+		"another gets what has taken its identifier": func(b *bench, x, y *receiver) {
+			b.send(q2(1, "a", "1", "a"), q2(2, "a", "2", "a"))
+			x.all()
+			y.all()
+			b.again()
+			b.send(q2(3, "a", "3", "a"), q2(1, "a", "4", "a"), q2(4, "a", "5", "a"), q2(2, "a", "6", "a"))
+		},
+		"the other member ends": func(b *bench, x, y *receiver) {
+			b.send(q1(1, "a", "1", "a"), q1(2, "a", "2", "a"))
+			x.all()
+			go y.StopIntake()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			x, y := b.open("a", 2), b.open("a", 2)
+			b.up(intake.Session{})
+			f(b, x, y)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			batch, err := x.Receive(ctx, wide)
+			if err != nil || len(batch.Deliveries)+len(batch.Voids) == 0 {
+				t.Errorf("got nothing and %v", err)
+			}
+		})
+	}
+}
+
+func TestReceiveEndsWithItsContext(t *testing.T) {
+	b := newBench(t)
+	rc := b.open("a", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() {
+		_, err := rc.Receive(ctx, wide)
+		failed <- err
+	}()
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("receive: %v", err)

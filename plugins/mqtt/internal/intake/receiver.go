@@ -91,9 +91,7 @@ func (rc *Receiver) take(room pluginapi.Room) (b pluginapi.Batch, ok bool, err e
 	empty := rc.box.n == 0
 	in.mu.Unlock()
 	due.log(in)
-	if l != nil {
-		rc.batch.answers.write(in, l)
-	}
+	rc.batch.answers.write(in, l)
 	b, ok = rc.batch.end(rc)
 	if len(voids) > 0 {
 		b.Voids, ok = voidsOf(voids), true

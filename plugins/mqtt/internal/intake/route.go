@@ -124,9 +124,7 @@ func (rt *Route) Remove() {
 	rt.box.close()
 	l := in.live
 	in.mu.Unlock()
-	if l != nil {
-		acks.write(in, l)
-	}
+	acks.write(in, l)
 }
 
 // next is who gets the next message, nil = nobody is there. in.mu is held.

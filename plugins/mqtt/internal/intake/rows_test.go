@@ -131,6 +131,11 @@ func TestS_MQT_06_WindowIsUsedUp(t *testing.T) {
 		t.Errorf("lines %q", lines)
 	}
 	want(t, "counted", b.in.Counters().Unanswered, uint64(6))
+	b.again()
+	for id := range uint16(6) {
+		b.send(q1(id+1, "a", "x", "a").again())
+	}
+	want(t, "lines with another link", len(b.log.lines("receive_maximum")), 2)
 }
 
 // What waits beyond the window is bounded by its bytes.

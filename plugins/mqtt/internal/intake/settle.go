@@ -27,9 +27,7 @@ func (rc *Receiver) Settle(_ context.Context, vs []pluginapi.Verdict) []pluginap
 	}
 	l := in.live
 	in.mu.Unlock()
-	if l != nil {
-		rc.answers.write(in, l)
-	}
+	rc.answers.write(in, l)
 	return rc.results
 }
 

@@ -157,7 +157,14 @@ func TestFail(t *testing.T) {
 			b.down()
 			b.in.Fail(fault)
 			b.in.Fail(&core.Fault{Message: "another"})
-			list, voids := rc.until(fault)
+			list, voids := rc.receive(pluginapi.Room{})
+			if len(voids) != 1 || len(list) > 0 {
+				t.Errorf("without room got %v and %v", texts(list), voids)
+			}
+			if _, ok, err := rc.Take(pluginapi.Room{}); ok || err != nil {
+				t.Errorf("without room it ends with %v, and messages wait", err)
+			}
+			list, _ = rc.until(fault)
 			want(t, "voids", len(voids), 1)
 			want(t, "handles", len(voids[0].Handles), 2)
 			want(t, "returns", voids[0].Returns, kept)
