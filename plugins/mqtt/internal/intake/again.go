@@ -24,8 +24,9 @@ func (in *Intake) admit(a *arrival) (counted, fresh bool, _ *packet.ProtocolErro
 		// It is the same one until PUBREL, whatever its DUP flag says [MQTT-4.3.3-10];
 		// but a server that has given up a message in between may use its identifier.
 		again = same || counted
-	case counted && same && a.publish.Dup:
-		// Nothing is sent again on one connection [MQTT-4.4.0-1]; some do all the same.
+	case counted && same:
+		// Nothing is sent again on one connection [MQTT-4.4.0-1]; some servers do all the
+		// same, with DUP or without.
 		again = !e.left
 	case counted:
 		return true, false, &packet.ProtocolError{
