@@ -49,9 +49,25 @@ func (in *Intake) Packet(_ Link, p *packet.Packet) error {
 }
 
 // printOf tells packets apart that have one identifier, one after the other: a
-// server that gives up a message may use its identifier for another.
+// server that gives up a message may use its identifier for another. User
+// properties count, by which a copy differs from its original; other properties
+// may change from one time to the next.
 func (in *Intake) printOf(p *packet.Publish) uint64 {
-	return bits.RotateLeft64(maphash.Bytes(in.seed, p.Topic), 1) ^ maphash.Bytes(in.seed, p.Payload)
+	print := bits.RotateLeft64(maphash.Bytes(in.seed, p.Topic), 1) ^ maphash.Bytes(in.seed, p.Payload)
+	if p.Users() == 0 {
+		return print
+	}
+	for rest := p.Properties; len(rest) > 0; {
+		f, after, ok := packet.CutProperty(rest)
+		if !ok {
+			break
+		}
+		if f.ID == packet.PropUser {
+			print = bits.RotateLeft64(print, 1) ^ maphash.Bytes(in.seed, rest[:len(rest)-len(after)])
+		}
+		rest = after
+	}
+	return print
 }
 
 // Handled takes over what came in one read: it is queued for the receivers, and

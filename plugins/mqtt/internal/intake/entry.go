@@ -19,7 +19,7 @@ type entry struct {
 	state state
 	left  bool   // a receiver has let go of it: it is not answered
 	seen  uint64 // number of the link that it last came on
-	print uint64 // of topic and payload, to know it when it comes again
+	print uint64 // of what it says, to know it when it comes again
 	open  int    // receivers that have neither settled it nor let go of it
 	first *handle
 }

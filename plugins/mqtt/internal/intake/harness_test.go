@@ -204,6 +204,7 @@ type sent struct {
 	retain  bool
 	for_    []string // filters by their wire form
 	expiry  uint32   // 0 = none
+	count   string   // a user property, "" = none
 	release bool     // it is a PUBREL of id
 }
 
@@ -238,6 +239,11 @@ func (s sent) properties() []byte {
 	var properties []byte
 	if s.expiry > 0 {
 		properties = append(properties, packet.PropExpiry, byte(s.expiry>>24), byte(s.expiry>>16), byte(s.expiry>>8), byte(s.expiry))
+	}
+	if s.count != "" {
+		properties = append(properties, packet.PropUser)
+		properties = packet.AppendString(properties, "x-ruststream-retry-count")
+		properties = packet.AppendString(properties, s.count)
 	}
 	for _, wire := range s.for_ {
 		properties = append(properties, packet.PropIdentifier)

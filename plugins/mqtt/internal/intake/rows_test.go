@@ -249,13 +249,14 @@ func TestAckBetweenLinks(t *testing.T) {
 			b := newBench(t)
 			rc := b.open("a", qos)
 			b.up(intake.Session{})
-			s := sent{topic: "a", payload: "x", qos: qos, id: 7, for_: []string{"a"}}
+			s := sent{topic: "a", payload: "x", qos: qos, id: 7, for_: []string{"a"}, count: "1", expiry: 9}
 			b.send(s)
 			d := rc.one()
 			b.down()
 			rc.done(d)
 			b.up(intake.Session{Present: true})
 			want(t, "answers before it comes again", b.answers(), none)
+			s.expiry = 8 // what is left of it
 			b.send(s.again())
 			want(t, "answers", b.answers(), []string{[]string{"PUBACK 7", "PUBREC 7"}[qos-1]})
 			if list, voids := rc.receive(wide); len(list)+len(voids) > 0 {
@@ -275,6 +276,7 @@ func TestAckBetweenLinksIsNoStrangers(t *testing.T) {
 		"another message":  q1(7, "a", "y", "a").again(),
 		"another quality":  q2(7, "a", "x", "a").again(),
 		"of another topic": q1(7, "a/b", "x", "a").again(),
+		"its own copy":     {topic: "a", payload: "x", qos: 1, id: 7, dup: true, for_: []string{"a"}, count: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
