@@ -26,7 +26,7 @@ func checkSettings(d *transportpb.DescribeResponse, settings []byte) error {
 // secretMark is the schema's word for a value that is never shown.
 const secretMark = "writeOnly"
 
-// redact hides the values of an object that its schema marks.
+// redact hides the values of an object that its schema marks, and passwords of URLs.
 func redact(object, schema map[string]any) {
 	properties, _ := schema["properties"].(map[string]any)
 	for name, value := range object {
@@ -38,12 +38,15 @@ func redact(object, schema map[string]any) {
 			object[name] = core.NewSecret("").String()
 			continue
 		}
-		redactValue(value, s)
+		object[name] = redactValue(value, s)
 	}
 }
 
-func redactValue(value any, schema map[string]any) {
+// redactValue returns a value without what is not shown.
+func redactValue(value any, schema map[string]any) any {
 	switch v := value.(type) {
+	case string:
+		return core.RedactURL(v)
 	case map[string]any:
 		redact(v, schema)
 	case []any:
@@ -52,10 +55,11 @@ func redactValue(value any, schema map[string]any) {
 			if hidden, _ := items[secretMark].(bool); hidden {
 				v[i] = core.NewSecret("").String()
 			} else {
-				redactValue(v[i], items)
+				v[i] = redactValue(v[i], items)
 			}
 		}
 	}
+	return value
 }
 
 // shown is a JSON object without its secrets.

@@ -609,3 +609,35 @@ func abandoned(t *testing.T, set settings.Settings) {
 		t.Error(err)
 	}
 }
+
+// The files of TLS are read when the endpoint connects, and what is wrong with them
+// is said by field. Without a CA file the system's authorities count (D29).
+func TestConnectTLS_S_MQT_33(t *testing.T) {
+	b := mosquitto.Start(t, mosquitto.Config{TLS: true, ClientCertificates: true})
+	cert, key := b.Certificate()
+	good := at(b.URL(), "shop")
+	good.TLSCA, good.TLSCert, good.TLSKey = b.CA(), cert, key
+	d := opened(t, good, topics(t, "a"))
+	s := d.subscribe(registration(t, "a", settings.SubscribeOptions{}))
+	d.confirmed(servicetest.Message("a", "1"))
+	d.receive(s, 1)
+	for name, tt := range map[string]struct {
+		change func(*settings.Settings)
+		code   core.FaultCode
+		path   string
+	}{
+		"no such file":       {func(s *settings.Settings) { s.TLSCA = "/nowhere/ca.pem" }, core.FaultInvalid, "tls_ca"},
+		"no certificate":     {func(s *settings.Settings) { s.TLSCA = key }, core.FaultInvalid, "tls_ca"},
+		"no key":             {func(s *settings.Settings) { s.TLSKey = b.CA() }, core.FaultInvalid, "tls_cert"},
+		"unknown to systems": {func(s *settings.Settings) { s.TLSCA = "" }, core.FaultDenied, "tls_ca"},
+		"another name":       {func(s *settings.Settings) { s.TLSServerName = "example.com" }, core.FaultDenied, "tls_server_name"},
+	} {
+		set := good
+		tt.change(&set)
+		_, err := try(t, set, pluginapi.Usage{}, 5*time.Second)
+		f, ok := errors.AsType[*core.Fault](err)
+		if !ok || f.Code != tt.code || f.Transient || len(f.Diagnostics) == 0 || f.Diagnostics[0].Path != tt.path {
+			t.Errorf("%s: %+v", name, err)
+		}
+	}
+}

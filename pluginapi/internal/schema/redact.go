@@ -10,7 +10,8 @@ import (
 
 // Redact returns raw with the mark of core.Secret in place of every secret and
 // of everything that the type does not know, since an unknown field may hold
-// anything. What cannot be read becomes the mark as a whole.
+// anything. Of a URL the password alone is replaced. What cannot be read becomes
+// the mark as a whole.
 func (t *Type) Redact(raw []byte) string {
 	mark := core.NewSecret("?").String()
 	v, found := parse(raw)
@@ -44,7 +45,7 @@ func (t *Type) redact(v any, mark string) any {
 		if t == nil || t.Kind == Secret || t.Kind == Custom || v != "" && !t.isText() {
 			return mark
 		}
-		return v
+		return core.RedactURL(v)
 	default:
 		if t == nil || t.Kind == Secret {
 			return mark

@@ -332,6 +332,7 @@ func TestRedact(t *testing.T) {
 		`{"tls":{"key":"s3cret","ca_file":"c"}}`:                  `{"tls":{"ca_file":"c","key":"[redacted]"}}`,
 		`{"tokn":"s3cret","zzz":{"a":["s3cret",1,null]}}`:         `{"tokn":"[redacted]","zzz":{"a":["[redacted]","[redacted]",null]}}`,
 		`{"port":"s3cret","token":{"deep":"s3cret"},"wait":"2s"}`: `{"port":"[redacted]","token":{"deep":"[redacted]"},"wait":"2s"}`,
+		`{"url":"mqtt://ann:s3cret@host","labels":{"a":"b"}}`:     `{"labels":{"a":"b"},"url":"mqtt://ann:[redacted]@host"}`,
 		`{"url":"s3cr`: `[redacted]`,
 		`{"labels":{"a":"b"},"topics":[{"name":"n","qos":1}]}`: `{"labels":{"a":"b"},"topics":[{"name":"n","qos":1}]}`,
 	} {

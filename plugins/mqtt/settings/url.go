@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+
+	"github.com/longshore-go/longshore/core"
 )
 
 // URL is the address of a server. Printed or logged it shows no password;
@@ -15,24 +17,11 @@ type URL string
 
 // String returns the URL with a mark in place of its password.
 func (u URL) String() string {
-	s := string(u)
-	from := 0
-	if i := strings.Index(s, "://"); i >= 0 {
-		from = i + len("://")
+	const scheme = "://"
+	if s := string(u); strings.Contains(s, scheme) {
+		return core.RedactURL(s)
 	}
-	end := len(s)
-	if i := strings.IndexAny(s[from:], "/?#"); i >= 0 && !strings.Contains(s[from+i:], "@") {
-		end = from + i
-	}
-	at := strings.LastIndexByte(s[from:end], '@')
-	if at < 0 {
-		return s
-	}
-	colon := strings.IndexByte(s[from:from+at], ':')
-	if colon < 0 {
-		return s
-	}
-	return s[:from+colon+1] + "[redacted]" + s[from+at:]
+	return core.RedactURL(scheme + string(u))[len(scheme):]
 }
 
 // GoString returns what String returns.
