@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.StringVar(&plan.MQTT.Peer, "mqttpeer", beside("longshore-bench-mqtt"), "the file of its peers")
 	f.IntVar(&plan.MQTT.Rounds, "mqttrounds", 3, "rounds in which MQTT is measured, at most")
 	f.IntVar(&plan.MQTT.Messages, "mqttmessages", 40_000, "messages of one measurement of MQTT at QoS 0; a third at QoS 1, a fifth at QoS 2")
-	f.IntVar(&plan.MQTT.Waiting, "mqttwaiting", 100_000, "messages of MQTT that wait while a handler does not return, 0 for none")
+	f.IntVar(&plan.MQTT.Waiting, "mqttwaiting", 100_000, "messages of MQTT that are published to a slow handler at a time, 0 = it is not measured")
 	mqttRows := f.String("mqttrows", "", "a regular expression of the rows of MQTT that are measured, \"\" = all of them")
 	parts := f.String("parts", "hop,handlings,files,zmq,mqtt,memory", "what is measured")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if plan.MQTT.Rows, err = measure.MQTTRows(*mqttRows); err != nil {
 		return err
 	}
-	plan.MQTT.Latency = plan.Latency
+	plan.MQTT.Latency = plan.Latency / 2
 	plan.Rows, plan.Subjects = measure.Rows(*full), split(*subjects)
 	plan.Progress = func(round int) { fmt.Fprintf(os.Stderr, "round %d of %d\n", round, plan.Rounds) }
 	if *handlings {

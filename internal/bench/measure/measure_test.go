@@ -25,12 +25,18 @@ func TestSuite(t *testing.T) {
 	plugin, folder := filepath.Join(bin, "longshore-transport-bench"), t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/longshore-go/longshore/internal/bench/longshore-transport-bench",
 		"github.com/longshore-go/longshore/internal/bench/longshore-bench-zmq",
+		"github.com/longshore-go/longshore/internal/bench/longshore-bench-mqtt",
 		"github.com/longshore-go/longshore/plugins/file/longshore-transport-file",
-		"github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
+		"github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq",
+		"github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build plugin: %v\n%s", err, out)
 	}
 	zeroMQ, err := ZeroMQRows("64 B|ipc +512 B .* from|to 1$|request ipc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mqttRows, err := MQTTRows("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +50,10 @@ func TestSuite(t *testing.T) {
 		ZeroMQ: ZeroMQPlan{
 			Plugin: filepath.Join(bin, "longshore-transport-zmq"), Peer: filepath.Join(bin, "longshore-bench-zmq"),
 			Rounds: 1, Time: 20 * time.Millisecond, Rows: zeroMQ,
+		},
+		MQTT: MQTTPlan{
+			Plugin: filepath.Join(bin, "longshore-transport-mqtt"), Peer: filepath.Join(bin, "longshore-bench-mqtt"),
+			Rounds: 1, Messages: 2000, Latency: 40 * time.Millisecond, Waiting: 2000, Rows: mqttRows,
 		},
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 200 * time.Millisecond, Progress: func(int) {},
 	})
@@ -75,11 +85,12 @@ func TestSuite(t *testing.T) {
 	}
 	checkFiles(t, rep.Files, folder)
 	checkZeroMQ(t, rep.ZeroMQ)
+	checkMQTT(t, rep.MQTT)
 	var text, raw bytes.Buffer
 	if err := rep.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery", "x zmq4", "one request at a time", "beside one that reads"} {
+	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery", "x zmq4", "one request at a time", "beside one that reads", "x autopaho", "one message each 2ms", "a slow handler"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -88,7 +99,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again Report
-	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.ZeroMQ.Rows) != len(zeroMQ) || len(again.Rows) != 2 || again.Idle == nil || len(again.Files.Rows) == 0 || len(again.Rows[0].Samples) != 5 {
+	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.ZeroMQ.Rows) != len(zeroMQ) || len(again.MQTT.Rows) != len(mqttRows) || len(again.Rows) != 2 || again.Idle == nil || len(again.Files.Rows) == 0 || len(again.Rows[0].Samples) != 5 {
 		t.Errorf("JSON reads back as %+v, %v", again, err)
 	}
 }
@@ -138,6 +149,55 @@ func checkZeroMQ(t *testing.T, r *ZeroMQReport) {
 	}
 	if s := r.Stalled; s.Arrived == 0 || s.Published <= s.Arrived/2 {
 		t.Errorf("a stalled subscriber measured %+v", s)
+	}
+}
+
+func checkMQTT(t *testing.T, r *MQTTReport) {
+	t.Helper()
+	for _, row := range r.Rows {
+		for _, way := range row.Row.ways() {
+			m := row.Median[way]
+			if m.Rate <= 0 || m.HostCPU <= 0 || m.PeerCPU <= 0 || m.Lost != 0 {
+				t.Errorf("%v: %s measured %+v", row.Row, way, m)
+			}
+			if timed := row.Row.Kind == Arriving; timed != (m.Trips.P50 > 0) {
+				t.Errorf("%v: %s took %v", row.Row, way, m.Trips)
+			}
+			if process := way == MQTT || way == MQTTWide; runtime.GOOS == "linux" && (process != (m.PluginCPU > 0) || m.ServerCPU <= 0) {
+				t.Errorf("%v: %s used %v in its plugin, %v in the server", row.Row, way, m.PluginCPU, m.ServerCPU)
+			}
+		}
+		if row.Ratio[MQTT+"/"+Autopaho] <= 0 {
+			t.Errorf("%v: compared as %v", row.Row, row.Ratio)
+		}
+	}
+	for _, s := range r.Slow {
+		if len(s.Marks) != 4 || s.Marks[3].Published != 3*2000 || runtime.GOOS == "linux" && s.Marks[3].Plugin == 0 {
+			t.Errorf("a slow handler measured %+v", s)
+		}
+	}
+	if len(r.Slow) != 3 {
+		t.Errorf("%d slow handlers", len(r.Slow))
+	}
+}
+
+func TestMQTTRows(t *testing.T) {
+	rows, err := MQTTRows("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if seen[r.String()] {
+			t.Errorf("%v twice", r)
+		}
+		seen[r.String()] = true
+	}
+	if few, err := MQTTRows("^consume QoS 2"); err != nil || len(few) != 1 {
+		t.Errorf("got %v, %v", few, err)
+	}
+	if _, err := MQTTRows("("); err == nil {
+		t.Error("( is a regular expression")
 	}
 }
 

@@ -126,12 +126,16 @@ func (r *MQTTReport) writeTimes(t *strings.Builder) {
 }
 
 func (r *MQTTReport) writeSlow(t *strings.Builder) {
-	head := "\na handler that does not return\tpublished\tplugin\thost\n"
+	head := "\na slow handler\tfor a message\tpublished\tplugin\thost\n"
 	for _, s := range r.Slow {
 		t.WriteString(head)
 		head = ""
+		takes := "for ever"
+		if s.Takes > 0 {
+			takes = s.Takes.String()
+		}
 		for _, m := range s.Marks {
-			fmt.Fprintf(t, "QoS %d (%d B)\t%d\t%.0f MiB\t%.0f MiB\n", s.QoS, s.Payload, m.Published, mib(m.Plugin), mib(m.Host))
+			fmt.Fprintf(t, "QoS %d (%d B)\t%s\t%d\t%.0f MiB\t%.0f MiB\n", s.QoS, s.Payload, takes, m.Published, mib(m.Plugin), mib(m.Host))
 		}
 	}
 }

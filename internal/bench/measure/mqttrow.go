@@ -82,7 +82,7 @@ type MQTTPlan struct {
 	Rounds   int           // at most
 	Messages int           // of one measurement at QoS 0; a third at QoS 1, a fifth at QoS 2
 	Latency  time.Duration // of one measurement of Arriving
-	Waiting  int           // messages that wait while a handler does not return, 0 = not measured
+	Waiting  int           // messages that are published to a slow handler at a time, 0 = not measured
 	Rows     []MQTTRow
 }
 

@@ -12,12 +12,15 @@ import (
 	"github.com/longshore-go/longshore/internal/bench/source"
 )
 
-// Slow is what is resident while a handler does not return: at QoS 1 what waits
-// does so at the server, at QoS 0 the plugin keeps some and drops the rest.
+// Slow is what is resident while a handler is far slower than the messages come.
+// At QoS 1 they wait at the server, at QoS 0 the plugin keeps some and drops the
+// rest. Mosquitto 2.0.11 sends more than the receive maximum of a client
+// that acks slowly: then they wait in the plugin.
 type Slow struct {
-	QoS     int        `json:"qos"`
-	Payload int        `json:"payload"`
-	Marks   []SlowMark `json:"marks"`
+	QoS     int           `json:"qos"`
+	Payload int           `json:"payload"`
+	Takes   time.Duration `json:"takes_ns"` // the handler for a message, 0 = it does not return
+	Marks   []SlowMark    `json:"marks"`
 }
 
 // SlowMark is what is resident once so many messages were published; 0 where the
@@ -31,16 +34,25 @@ type SlowMark struct {
 // settleTime lets the server pass on what was published.
 const settleTime = 500 * time.Millisecond
 
-// measureSlow publishes more and more to a handler that does not return.
-func (q *mqtt) measureSlow(ctx context.Context, qos int) (s Slow, err error) {
-	row := MQTTRow{Kind: Consume, QoS: qos, Payload: Base.Payload}
-	s = Slow{QoS: qos, Payload: row.Payload}
+// measureSlow publishes more and more to a handler that takes its time.
+func (q *mqtt) measureSlow(ctx context.Context, s Slow) (_ Slow, err error) {
+	row := MQTTRow{Kind: Consume, QoS: s.QoS, Payload: Base.Payload}
+	s.Payload = row.Payload
 	e, h, on := openMQTT(q.plan.Plugin, q.server.Address)
 	release := make(chan struct{})
-	sub := on.Subscription(source.Options{}.Messages()[0].Name, host.Options(map[string]any{"qos": qos}))
+	sub := on.Subscription(source.Options{}.Messages()[0].Name, host.Options(map[string]any{"qos": s.QoS}))
 	host.Handle(sub, func(_ context.Context, m *host.Message[[]byte]) error {
 		e.arrived.Add(1, m.Value)
-		<-release
+		if s.Takes == 0 {
+			<-release
+			return nil
+		}
+		t := time.NewTimer(s.Takes)
+		defer t.Stop()
+		select {
+		case <-release:
+		case <-t.C:
+		}
 		return nil
 	})
 	if err := e.serve(ctx, h, nil); err != nil {
