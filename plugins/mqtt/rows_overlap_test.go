@@ -5,6 +5,7 @@ package mqtt_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/mosquitto/proxy"
@@ -122,6 +123,26 @@ func TestS_MQT_42(t *testing.T) {
 	m.Stop()
 	if n := m.p.Count(proxy.ToServer, proxy.Puback); n != 1 {
 		t.Errorf("%d acks", n)
+	}
+}
+
+// The copy of one of two handlers goes to both, and the packet that it stems from
+// is acked once.
+func TestM_09_OverlappingFilters(t *testing.T) {
+	m := newMerged(t)
+	m.x <- host.RetryAfter(200*time.Millisecond, nil)
+	m.y <- nil
+	m.Settlement()
+	servicetest.Expect(t, "runs of the copy", m.Ran(2), "a/b 2 x", "a/b 2 x")
+	m.p.Await(proxy.ToServer, proxy.Puback, 1)
+	m.x <- nil
+	m.y <- nil
+	for range 3 {
+		m.Settlement()
+	}
+	m.Stop()
+	if acks, copies := m.p.Count(proxy.ToServer, proxy.Puback), m.p.Count(proxy.ToServer, proxy.Publish); acks != 2 || copies != 1 {
+		t.Errorf("%d acks and %d copies, want 2 and 1", acks, copies)
 	}
 }
 
