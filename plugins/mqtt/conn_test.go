@@ -314,30 +314,44 @@ func TestResubscribes_M_04(t *testing.T) {
 // What will not change ends Connect at once, with its reason in words, and nothing
 // more is tried.
 func TestRefusedForGood_M_05(t *testing.T) {
-	b := mosquitto.Start(t, mosquitto.Config{Users: map[string]string{"ann": "secret"}, Lines: []string{"clientid_prefixes kit,shop"}})
-	wrong := at(b.URL(), "shop")
-	wrong.Username, wrong.Password = "ann", core.NewSecret("hunter2")
-	begun := time.Now()
-	_, err := try(t, wrong, pluginapi.Usage{}, 5*time.Second)
-	f, ok := errors.AsType[*core.Fault](err)
-	if !ok || f.Code != core.FaultDenied || f.Transient || time.Since(begun) > 4*time.Second {
-		t.Fatalf("%+v", err)
+	for _, tt := range []struct {
+		name   string
+		broker mosquitto.Config
+		words  string
+	}{
+		{"a wrong password", mosquitto.Config{Users: map[string]string{"ann": "secret"}}, "not authorized (0x87)"},
+		{"a client id that is banned", mosquitto.Config{Users: map[string]string{"ann": "hunter2"}, Lines: []string{"clientid_prefixes kit"}}, "not authorized (0x87)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := proxy.Start(t, mosquitto.Start(t, tt.broker).Address())
+			set := at(p.URL(), "shop")
+			set.Username, set.Password = "ann", core.NewSecret("hunter2")
+			begun := time.Now()
+			d, err := try(t, set, pluginapi.Usage{}, 5*time.Second)
+			f := fault(t, err)
+			if f.Code != core.FaultDenied || f.Transient || time.Since(begun) > 4*time.Second || len(f.Diagnostics) == 0 {
+				t.Fatalf("%+v", err)
+			}
+			for _, w := range []string{"endpoint in", `"shop"`, p.Address(), tt.words} {
+				if !strings.Contains(f.Message, w) {
+					t.Errorf("%q lacks %q", f.Message, w)
+				}
+			}
+			if strings.Contains(fmt.Sprintf("%+v %v %s", f, f.Diagnostics, d.log), "hunter2") {
+				t.Errorf("the password is shown: %+v\n%s", f, d.log)
+			}
+			if n := p.Accepted(); n != 1 {
+				t.Errorf("%d connections", n)
+			}
+		})
 	}
-	for _, w := range []string{"endpoint in", `"shop"`, b.Address(), "0x8"} {
-		if !strings.Contains(f.Message, w) {
-			t.Errorf("%q lacks %q", f.Message, w)
-		}
-	}
-	if strings.Contains(fmt.Sprintf("%+v %v", f, f.Diagnostics), "hunter2") {
-		t.Errorf("the password is shown: %+v", f)
-	}
-	if n := len(b.Lines("New connection from")); n > 2 { // the kit's own and this one
-		t.Errorf("%d connections", n)
-	}
-	// Nobody there is tried again until there is no time left, and then the reason.
-	gone := at("mqtt://127.0.0.1:1", "shop")
-	_, err = try(t, gone, pluginapi.Usage{}, 300*time.Millisecond)
-	if f, ok = errors.AsType[*core.Fault](err); !ok || !f.Transient || !strings.Contains(f.Message, "127.0.0.1:1") {
+}
+
+// A server that is not there is tried again until there is no time left, and then
+// that is the reason.
+func TestUnreachable_M_05(t *testing.T) {
+	_, err := try(t, at("mqtt://127.0.0.1:1", "shop"), pluginapi.Usage{}, 300*time.Millisecond)
+	if f := fault(t, err); !f.Transient || !strings.Contains(f.Message, "127.0.0.1:1") || !strings.Contains(f.Message, "refused") {
 		t.Errorf("%+v", err)
 	}
 }
