@@ -56,7 +56,7 @@ func TestConfigureRefuses(t *testing.T) {
 		{"a bad port", `{` + id + `"url":"mqtt://broker:http"}`, []string{"url: http; 65535"}},
 		{"port 0", `{` + id + `"url":"mqtt://broker:0"}`, []string{"url: no port; 65535"}},
 		{"a large port", `{` + id + `"url":"mqtt://broker:65536"}`, []string{"url: 65536; 65535"}},
-		{"bare IPv6", `{` + id + `"url":"mqtt://::1"}`, []string{"url: no host"}},
+		{"bare IPv6", `{` + id + `"url":"mqtt://::1"}`, []string{"url: brackets"}},
 		{"a path", `{` + id + `"url":"mqtt://broker/orders"}`, []string{"url: mqtt://broker/orders; path"}},
 		{"bad escapes", `{` + id + `"url":"mqtt://ann:100%@broker"}`, []string{"url: percent sign; %25"}},
 		{"an open slash", `{` + id + `"url":"mqtt://ann:a/b@broker"}`, []string{"url: percent-encoded; %2F"}},
