@@ -82,6 +82,7 @@ func (o *Outbox) pubrec(e *entry, a *packet.Ack) error {
 		o.detach(e)
 		o.released.push(e)
 		e.rel, e.unrouted = true, a.Code == packet.CodeNoSubscribers
+		o.suspect.acquit(e)
 	}
 	o.control = packet.AppendAck(o.control, packet.TypePubrel, a.ID, packet.CodeSuccess)
 	return nil

@@ -31,6 +31,7 @@ func (o *Outbox) Close(ctx context.Context) error {
 	}
 	o.mu.Lock()
 	o.stopTimer()
+	o.suspect.relax(o)
 	expired := o.expired.take(true)
 	o.mu.Unlock()
 	o.timers.Wait()

@@ -23,6 +23,7 @@ type entry struct {
 	maybe     bool // whole, at some time: the server may have it
 	rel       bool // its PUBREC is here
 	recovered bool // its PUBREL went out over a later link
+	tried     bool // a link that has ended had begun with it
 	unrouted  bool // nobody has subscribed to its topic
 
 	in         *list // queue or released
@@ -79,6 +80,7 @@ func (a *answer) give() { a.done(a.i, a.receipt) }
 // finish ends an entry, whose receipt is given once o.mu is free; o.mu is held.
 func (o *Outbox) finish(e *entry, r pluginapi.Receipt) {
 	o.detach(e)
+	o.suspect.acquit(e)
 	if e.id != 0 {
 		if e.given || e.rel {
 			o.inflight--

@@ -42,6 +42,7 @@ func (o *Outbox) Up(l Link, s Server) {
 		o.control = packet.AppendAck(o.control, packet.TypePubrel, e.id, packet.CodeSuccess)
 	}
 	o.next = o.queue.first
+	o.tread()
 	o.pump()
 	o.leave()
 }
@@ -81,6 +82,7 @@ func (o *Outbox) Down(l Link) {
 		return
 	}
 	o.unlink()
+	o.condemn()
 	if o.count > 0 {
 		o.arm(o.since.Add(o.c.Wait))
 	}
@@ -97,10 +99,13 @@ func (o *Outbox) unlink() {
 	written := o.link.Written()
 	o.proved(written)
 	o.unproved = list{}
+	o.accuse(written)
+	o.suspect.relax(o)
 	for e := o.queue.first; e != nil && e != o.next; e = e.next {
 		if e.given && e.mark <= written {
 			e.sent, e.maybe = true, true
 		}
+		e.tried = e.tried || e.given
 		e.given, e.follows = false, nil
 	}
 	for e := o.released.first; e != nil; e = e.next {

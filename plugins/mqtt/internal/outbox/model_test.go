@@ -32,6 +32,8 @@ type model struct {
 	qos     map[int]byte
 	former  int // messages of a former process that it has released
 	up      bool
+	poison  map[int]bool // the server ends the connection when it reads one, without a word
+	dead    bool         // it has
 }
 
 // former are the numbers of messages of a former process.
@@ -42,6 +44,7 @@ func newModel(t *rapid.T) *model {
 		rig: newRig(t, Config{Window: rapid.IntRange(1, 6).Draw(t, "window"), Wait: time.Hour}), t: t,
 		known: make(map[uint16]int), used: make(map[uint16]int), owed: make(map[uint16]bool),
 		arrived: make(map[int]int), refused: make(map[int]bool), qos: make(map[int]byte), last: -1,
+		poison: make(map[int]bool),
 	}
 	if rapid.Bool().Draw(t, "former process") {
 		for id := range uint16(rapid.IntRange(1, 8).Draw(t, "left over")) {
@@ -62,7 +65,7 @@ func (m *model) connect(present bool) {
 		clear(m.known)
 		clear(m.used)
 	}
-	m.w, m.read, m.up = &wire{stuck: true}, 0, true
+	m.w, m.read, m.up, m.dead = &wire{stuck: true}, 0, true, false
 	m.o.Up(m.w, Server{Present: present, ReceiveMaximum: m.max, MaximumQoS: 2})
 }
 
@@ -70,6 +73,9 @@ func (m *model) connect(present bool) {
 func (m *model) take(n int) {
 	all, _ := frames(m.rig, m.w.all[m.read:m.w.written])
 	for i := range min(n, len(all)) {
+		if m.dead {
+			return
+		}
 		f := all[i]
 		m.read += m.length()
 		if f.typ == packet.TypePublish {
@@ -97,6 +103,10 @@ func (m *model) publish(f frame) {
 	i, err := strconv.Atoi(strings.TrimPrefix(f.topic, "t/"))
 	if err != nil {
 		m.t.Fatal(err)
+	}
+	if m.poison[i] {
+		m.dead = true
+		return
 	}
 	if i > m.last {
 		m.last = i
@@ -180,6 +190,7 @@ func (m *model) step() {
 	case "add":
 		q := byte(rapid.IntRange(0, 2).Draw(m.t, "qos"))
 		m.qos[m.n] = q
+		m.poison[m.n] = rapid.IntRange(0, 15).Draw(m.t, "poison") == 0
 		m.add(q)
 	case "write":
 		if m.up {
@@ -189,6 +200,7 @@ func (m *model) step() {
 	case "read":
 		if m.up {
 			m.take(rapid.IntRange(1, 4).Draw(m.t, "packets"))
+			m.endDead()
 		}
 	case "answer":
 		if m.up && len(m.pending) > 0 {
@@ -203,15 +215,27 @@ func (m *model) step() {
 	}
 }
 
+// endDead ends a connection that the server has ended.
+func (m *model) endDead() {
+	if m.dead {
+		m.up, m.dead = false, false
+		m.down()
+	}
+}
+
 // drain lets the server do all there is to do.
 func (m *model) drain() {
-	if !m.up {
-		m.connect(rapid.Bool().Draw(m.t, "present at last"))
-	}
 	for range 10_000 {
+		if !m.up {
+			m.connect(rapid.Bool().Draw(m.t, "present at last"))
+		}
 		m.w.write(1 << 20)
 		m.o.Wrote(m.w)
 		m.take(1 << 20)
+		if m.dead {
+			m.endDead()
+			continue
+		}
 		if len(m.pending) == 0 && m.w.Waiting() == 0 && m.read == len(m.w.all) {
 			return
 		}

@@ -147,6 +147,7 @@ type Outbox struct {
 	timers  sync.WaitGroup // timers that are set or run
 	closed  bool
 	failed  *core.Fault // the endpoint has ended
+	suspect suspect
 	idle    chan struct{}
 	expired notice
 }
@@ -170,6 +171,7 @@ func New(c Config) *Outbox {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	o := &Outbox{c: c, since: time.Now()}
+	o.suspect.patience = trial
 	o.append = o.appendBatch
 	o.ids.init(c.Window)
 	return o
@@ -215,6 +217,8 @@ func (o *Outbox) refuses(p *Post, size int) *core.Fault {
 		return fault.Passing(core.FaultExhausted, "publish fewer at a time", "%s: %d messages have no receipt yet", fault.PublishTo(name), o.count)
 	case o.link != nil && p.Carried && o.c.Returns(&p.Carry):
 		return returning(name)
+	case o.suspect.outlaw(&p.Message):
+		return spurned(name)
 	}
 	return nil
 }

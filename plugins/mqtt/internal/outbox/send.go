@@ -48,6 +48,9 @@ func (o *Outbox) cut() {
 			e = following
 			continue
 		}
+		if o.waits(e, inflight) {
+			return
+		}
 		if e.post.QoS > 0 {
 			if inflight >= o.quota {
 				return
