@@ -17,6 +17,7 @@ type pace struct {
 	reads   int   // of the stretch
 	packets int   // that came in it
 	began   int64 // when the stretch did, in nanoseconds; 0 = with the next read
+	last    int64 // read
 	before  int64 // packets a second without waits
 	proved  int   // stretches with waits
 	skip    int   // stretches without waits before the next try
@@ -34,12 +35,13 @@ const (
 	// fewPackets come with a read on average in such a flow, at most: where more
 	// come, they are handled together anyway.
 	fewPackets = 16
-	// slowReads are the reads of a stretch with waits, slowTime what they take at
-	// most in a flow that goes on. worthPackets come with each of them on average, at
-	// least, where the waits are worth it.
-	slowReads    = 16
-	slowTime     = slowReads * 4 * time.Millisecond
+	// slowReads are the reads of a stretch with waits. worthPackets come with each
+	// of them on average, at least, where the waits are worth it.
+	slowReads    = 64
 	worthPackets = 4
+	// idleTime between two reads is the end of a flow: many times what a busy machine
+	// makes of a wait.
+	idleTime = 20 * time.Millisecond
 	// mostSkips bounds the stretches without waits behind those that were not worth
 	// it: about a second.
 	mostSkips = 64
@@ -52,14 +54,15 @@ const (
 // wait before the next one.
 func (p *pace) next(now int64, packets int) time.Duration {
 	if p.began == 0 {
-		p.began, p.reads, p.packets = now, 0, 0
-		return p.pause()
+		p.began, p.last = now, now
+		return 0
 	}
 	p.reads++
 	p.packets += packets
-	took := time.Duration(now - p.began)
+	took, gap := time.Duration(now-p.began), time.Duration(now-p.last)
+	p.last = now
 	switch {
-	case p.waits && took > slowTime: // the flow is over
+	case p.waits && gap > idleTime: // the flow is over
 		p.waits, p.began = false, now
 	case p.waits && p.reads == slowReads:
 		p.proven(p.rate(took))
@@ -101,9 +104,10 @@ func (p *pace) try(rate int64) {
 
 // proven goes on waiting, at the end of a stretch with waits, or ends it.
 func (p *pace) proven(rate int64) {
-	if p.packets >= worthPackets*slowReads && rate >= p.before-p.before/4 {
-		p.before = (p.before + rate) / 2
-		p.proved++
+	if p.packets >= worthPackets*slowReads && rate >= p.before-p.before/8 {
+		if p.proved++; p.proved > provedStretches || rate > p.before {
+			p.before = (p.before + rate) / 2 // a flow may become slower by itself
+		}
 		return
 	}
 	p.waits = false
