@@ -37,11 +37,17 @@ type link struct {
 	code    byte
 	waiting int
 	pieces  int // calls of Write
+
+	onWrite func() // is called once, in front of the next Write
 }
 
 func (l *link) Number() uint64 { return l.number }
 
 func (l *link) Write(f func([]byte) []byte) (uint64, bool) {
+	if first := l.onWrite; first != nil {
+		l.onWrite = nil
+		first()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {

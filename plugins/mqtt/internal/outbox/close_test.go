@@ -140,6 +140,26 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// What a connection had no room for waits no longer than what came behind it.
+func TestWaitOfWhatWasThereBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{Wait: 10 * time.Second})
+		r.up(Server{ReceiveMaximum: 1})
+		sent, never := r.add(1), r.add(1)
+		time.Sleep(time.Hour) // while there is a connection
+		r.down()
+		time.Sleep(9999 * time.Millisecond)
+		r.want(never, 0)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		r.want(never, pluginapi.ReceiptRefused)
+		r.want(sent, 0)
+		r.up(Server{Present: true})
+		r.ack(packet.TypePuback, 1, 0)
+		r.want(sent, pluginapi.ReceiptConfirmed)
+	})
+}
+
 // An expired message is not sent. A copy of it is done with, and told of; what may
 // have arrived before is not told to be refused.
 func TestExpiry(t *testing.T) {

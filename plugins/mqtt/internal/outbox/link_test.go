@@ -104,6 +104,21 @@ func TestCopiesOfVoidDeliveries(t *testing.T) {
 	r.want(again, pluginapi.ReceiptConfirmed)
 }
 
+// A copy that the server may have is sent on, though its delivery comes back: to
+// say that it was not sent could be wrong.
+func TestCopyThatWasWritten(t *testing.T) {
+	returns := false
+	r := newRig(t, Config{Returns: func(*carry.Carry) bool { return returns }})
+	r.up(Server{})
+	written := r.add(1, func(p *Post) { p.Copy, p.Carried, p.Carry = true, true, carry.Carry{Link: 1, ID: 7, QoS: 1} })
+	r.down()
+	returns = true
+	r.up(Server{Present: true})
+	r.wantSent("PUBLISH q1 #1 dup t/0\n")
+	r.ack(packet.TypePuback, 1, 0)
+	r.want(written, pluginapi.ReceiptConfirmed)
+}
+
 // The first messages of QoS 2 in a session that a former process has left wait
 // until it has nothing more under their ids.
 func TestFormerProcess(t *testing.T) {
@@ -137,10 +152,42 @@ func TestDeadLink(t *testing.T) {
 	r.down()
 	r.o.Down(r.w) // again
 	r.o.Wrote(r.w)
-	if err := r.o.Ack(r.w, packet.TypePuback, &packet.Ack{ID: 1}); err != nil {
-		t.Errorf("an ack of a link that is down: %v", err)
+	dead := r.w
+	late := func() {
+		t.Helper()
+		if err := r.o.Ack(dead, packet.TypePuback, &packet.Ack{ID: 1}); err != nil {
+			t.Errorf("an ack of a link that is down: %v", err)
+		}
+		r.o.Flush()
 	}
+	late()
 	r.up(Server{Present: true})
 	r.wantSent("PUBLISH q0 t/0\nPUBLISH q1 #1 t/1\n")
 	r.want(i, pluginapi.ReceiptConfirmed)
+	late()
+	r.want(1, 0)
+	r.ack(packet.TypePuback, 1, 0)
+	r.want(1, pluginapi.ReceiptConfirmed)
+}
+
+// A PUBREC for what this link was not given yet, for want of room, is an answer all
+// the same, and leaves no more room than there is.
+func TestAnsweredBeforeItIsSentAgain(t *testing.T) {
+	r := newRig(t, Config{})
+	r.up(Server{})
+	first, second := r.add(2), r.add(2)
+	r.down()
+	r.up(Server{Present: true, ReceiveMaximum: 1})
+	r.wantSent("PUBLISH q2 #1 dup t/0\n")
+	r.ack(packet.TypePubrec, 2, 0)
+	r.wantSent("PUBREL #2\n")
+	r.ack(packet.TypePubcomp, 2, 0)
+	r.want(second, pluginapi.ReceiptConfirmed)
+	third := r.add(2)
+	r.wantSent("")
+	r.ack(packet.TypePubrec, 1, 0)
+	r.ack(packet.TypePubcomp, 1, 0)
+	r.want(first, pluginapi.ReceiptConfirmed)
+	r.wantSent("PUBREL #1\nPUBLISH q2 #3 t/2\n")
+	r.want(third, 0)
 }
