@@ -99,7 +99,7 @@ func (c *Client) Start(ctx context.Context) error {
 
 // Close ends the client: what is to be written is written, a DISCONNECT behind it,
 // and the server's end is waited for, for at most 2 s. The server does not publish the
-// will. When ctx ends before, the connection is cut, and the error says so; all
+// will, also where it has not accepted the connection yet. When ctx ends before, the connection is cut, and the error says so; all
 // goroutines have ended in any case. It must not be called by the Handler. Further
 // calls wait for the first.
 func (c *Client) Close(ctx context.Context) error { return c.leave(ctx, packet.CodeSuccess) }
@@ -133,7 +133,7 @@ func (c *Client) leave(ctx context.Context, code byte) error {
 	case <-ctx.Done():
 	}
 	if l == nil {
-		<-c.done // an attempt ends with life
+		<-c.done // an attempt ends with life, but for its leave
 		return nil
 	}
 	waiting := l.Waiting()

@@ -163,6 +163,39 @@ func TestCloseOfADeafServer(t *testing.T) {
 	within(t, "its end", s.downs)
 }
 
+// A server that has the CONNECT and says nothing is left with a DISCONNECT, and its
+// end is waited for, but not for long.
+func TestCloseBeforeConnack(t *testing.T) {
+	for name, code := range map[string]byte{"deaf": packet.CodeSuccess, "ends": packet.CodeWithWill} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t)
+			s := subjectOf(t, Config{Address: srv.address()}, func(c *Client) {
+				if c.times.parting = 20 * time.Millisecond; name == "ends" {
+					c.times.parting = patience
+				}
+			})
+			started := s.start(t)
+			p := srv.accept()
+			p.expect(packet.TypeConnect)
+			done := make(chan error, 1)
+			go func() { done <- s.leave(context.WithoutCancel(t.Context()), code) }()
+			p.leaves(code)
+			if name == "ends" {
+				p.nc.Close()
+			}
+			if err := within(t, "the end", done); err != nil {
+				t.Error(err)
+			}
+			if err := within(t, "the start", started); !errors.Is(err, ErrClosed) {
+				t.Errorf("the start ends with %v", err)
+			}
+			if len(s.ups)+len(s.downs) > 0 {
+				t.Error("a link is told of")
+			}
+		})
+	}
+}
+
 // A connection that is accepted while Close is called is left in good order.
 func TestCloseBehindConnack(t *testing.T) {
 	for range 50 {

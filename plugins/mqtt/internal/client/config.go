@@ -98,12 +98,13 @@ type times struct {
 	answer                    time.Duration // the least time for the answer to a ping
 	stall                     time.Duration // how long the server may take no byte of what is to be written
 	linger                    time.Duration // how long the last packets and the server's end may take where a connection ends by ours
+	parting                   time.Duration // likewise, where it has not begun
 }
 
 func defaultTimes() times {
 	return times{
 		acknowledge:  acknowledge,
 		backoffFirst: 100 * time.Millisecond, backoffLast: 5 * time.Second, settled: 10 * time.Second,
-		answer: 5 * time.Second, stall: 30 * time.Second, linger: 2 * time.Second,
+		answer: 5 * time.Second, stall: 30 * time.Second, linger: 2 * time.Second, parting: 200 * time.Millisecond,
 	}
 }

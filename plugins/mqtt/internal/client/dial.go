@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -38,16 +39,47 @@ func (c *Client) connect(number uint64) (*shaken, error) {
 	if err != nil {
 		return nil, inTime(ctx, err)
 	}
-	interrupt := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	s, err := c.shake(nc, number)
-	if !interrupt() && err == nil {
-		err = context.Cause(ctx)
+	interrupted := make(chan struct{})
+	interrupt := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		_ = nc.SetDeadline(time.Unix(1, 0))
+	})
+	s, sent, err := c.shake(nc, number)
+	if !interrupt() {
+		<-interrupted
+		if err == nil {
+			s.reader.Close()
+			err = context.Cause(ctx)
+		}
+		if sent && c.life.Err() != nil {
+			c.part(nc)
+		}
 	}
 	if err != nil {
 		_ = nc.Close()
 		return nil, inTime(ctx, err)
 	}
 	return s, nil
+}
+
+// part takes leave of a server that may have read the CONNECT, and has not refused
+// it yet: from one that says nothing it would publish the will. A DISCONNECT may be
+// sent before the CONNACK comes (3.1.4). What comes is read until the
+// server's end, as closing with bytes unread may take the DISCONNECT away.
+func (c *Client) part(nc net.Conn) {
+	c.mu.Lock()
+	code := c.code
+	c.mu.Unlock()
+	if nc.SetDeadline(time.Now().Add(c.times.parting)) != nil {
+		return
+	}
+	if _, err := nc.Write(packet.AppendDisconnect(nil, code)); err != nil {
+		return
+	}
+	if half, ok := nc.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_, _ = io.Copy(io.Discard, nc)
 }
 
 // inTime is why an attempt failed: that its time was over, where it was.
@@ -96,8 +128,9 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// shake sends the CONNECT and takes the CONNACK.
-func (c *Client) shake(nc net.Conn, number uint64) (*shaken, error) {
+// shake sends the CONNECT and takes the CONNACK. sent says that the CONNECT was
+// written.
+func (c *Client) shake(nc net.Conn, number uint64) (s *shaken, sent bool, err error) {
 	params := c.config.Connect
 	// Once connected, clean start would throw away what the server keeps for a
 	// connection that was lost. Where it is to keep nothing, a connection that it
@@ -105,7 +138,7 @@ func (c *Client) shake(nc net.Conn, number uint64) (*shaken, error) {
 	params.CleanStart = params.CleanStart && (number == 1 || params.SessionExpiry == 0)
 	b, err := packet.AppendConnect(nil, &params)
 	if err != nil {
-		return nil, &configError{err}
+		return nil, false, &configError{err}
 	}
 	_, writeErr := nc.Write(b)
 	r := packet.NewReader(nc, params.MaxPacket)
@@ -114,12 +147,12 @@ func (c *Client) shake(nc net.Conn, number uint64) (*shaken, error) {
 	case err == nil && connack.SessionPresent && params.CleanStart: // [MQTT-3.2.2-2]
 		err = &foreignError{errors.New("it resumes a session where a new one was to begin")}
 	case err == nil:
-		return &shaken{nc: nc, reader: r, connack: connack}, nil
+		return &shaken{nc: nc, reader: r, connack: connack}, true, nil
 	case errors.Is(err, errLost) && writeErr != nil: // what was sent before its end tells more than a failed write
 		err = writeErr
 	}
 	r.Close()
-	return nil, err
+	return nil, writeErr == nil, err
 }
 
 // takeConnack waits for the first packet, which is a CONNACK [MQTT-3.2.0-1].

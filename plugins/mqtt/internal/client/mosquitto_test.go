@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +167,7 @@ func TestM04Restarts(t *testing.T) {
 				if got, want := s.payload(t), string(rune('0'+i)); got != want {
 					t.Errorf("%s arrives, want %s", got, want)
 				}
+				b.Await(1, "Received PUBACK from subject") // or it would come again
 			}
 			if n := strings.Count(s.log.String(), word); n != 3 {
 				t.Errorf("%q %d times:\n%s", word, n, s.log)
@@ -210,6 +213,34 @@ func TestWill(t *testing.T) {
 	b.Publish(mosquitto.Message{Topic: "last", Payload: []byte("x"), QoS: 1})
 	if got := sub.Got(1); strings.Contains(fmt.Sprint(got), "gone") {
 		t.Errorf("behind Close: %v", got)
+	}
+}
+
+// A server that reads the CONNECT late finds a DISCONNECT behind it: the will is
+// published only where Close has asked for it.
+func TestWillOfAnAttempt(t *testing.T) {
+	b := mosquitto.Start(t, mosquitto.Config{})
+	sub := b.Subscribe(1, []string{"#"})
+	for name, closed := range map[string]func(*Client, context.Context) error{"without": (*Client).Close, "with": (*Client).CloseWithWill} {
+		p := proxy.Start(t, b.Address())
+		p.Stall(proxy.ToClient)
+		target, _ := of(t, "mqtt://"+p.Address())
+		s := subjectOf(t, Config{Address: target, Connect: packet.ConnectParams{
+			ClientID: name, CleanStart: true, Will: &packet.Will{Topic: "gone", Payload: []byte(name), QoS: 1},
+		}})
+		started := s.start(t)
+		p.Await(proxy.ToServer, proxy.Connect, 1)
+		if err := closed(s.Client, t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := within(t, "the start", started); !errors.Is(err, ErrClosed) {
+			t.Errorf("the start ends with %v", err)
+		}
+		b.Await(1, "Received DISCONNECT from "+name)
+	}
+	b.Publish(mosquitto.Message{Topic: "last", Payload: []byte("x"), QoS: 1})
+	if got := sub.Got(2); !slices.Equal(got, []string{"gone with", "last x"}) {
+		t.Errorf("the wills are %q", got)
 	}
 }
 
