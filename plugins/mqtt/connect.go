@@ -125,7 +125,12 @@ func (e *endpoint) session(name string) (session.Config, error) {
 		Intake: intake.Config{
 			Log: e.log, ReceiveMaximum: s.ReceiveMaximum, QoS0Messages: s.QoS0Queue, QoS0Bytes: s.QoS0QueueBytes,
 		},
-		Outbox: outbox.Config{Window: s.PublishWindow, MaxPacket: int(s.MaxPacketSize), Log: e.log},
+		Outbox: outbox.Config{
+			Window: s.PublishWindow, MaxPacket: int(s.MaxPacketSize), Log: e.log,
+			// The last ones that there are: a server begins with 1, and some take an
+			// identifier of ours for the same one of theirs, and forget their message.
+			FirstID: outbox.MaxID + 1 - s.PublishWindow,
+		},
 	}
 	if !e.user.Password.IsZero() {
 		c.Client.Connect.Password = []byte(e.user.Password.Reveal())

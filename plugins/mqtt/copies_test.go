@@ -159,10 +159,10 @@ func TestCopiesOfOwnConnection(t *testing.T) {
 	b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: 1})
 	x := d.take(s)
 	d.confirmed(copyOf(&x, "retry", pluginapi.PurposeRetry), servicetest.Message("other", "y"), copyOf(&x, "retry", pluginapi.PurposeRetry))
-	if n := len(b.Lines("Received PUBLISH from svc-own")); n != 2 {
+	if n := len(b.Await(2, "Received PUBLISH from svc-own")); n != 2 {
 		t.Errorf("%d copies over the delivery's own connection", n)
 	}
-	if n := len(b.Lines("Received PUBLISH from svc ")); n != 1 {
+	if n := len(b.Await(1, "Received PUBLISH from svc ")); n != 1 {
 		t.Errorf("%d messages over the endpoint's", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	server "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
@@ -68,7 +69,7 @@ func (b *broker) cut(client string) {
 func (b *broker) endpoint(h *host.Host, client string) *host.Endpoint {
 	return h.Endpoint("broker", host.Plugin{Name: "mqtt"}, mqtt.Settings{
 		URL: mqtt.URL("mqtt://" + b.address), ClientID: client, Username: "demo", Password: core.NewSecret(b.secret),
-		CleanStart: new(false), SessionExpiry: core.Duration(arrival),
+		CleanStart: new(false), SessionExpiry: core.Duration(time.Hour),
 	})
 }
 

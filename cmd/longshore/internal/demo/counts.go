@@ -28,9 +28,10 @@ type counts struct {
 	directory int // airports that the second stage has filed
 	dead      int // dead letters that the second stage read
 
-	told  int // airports that the towers know
-	busy  int // handler runs of the third stage whose airport was tried again
-	twice int // handler runs of the third stage for an airport that the towers know already
+	heard bool // the towers were back
+	told  int  // airports that the towers know
+	busy  int  // handler runs of the third stage whose airport was tried again
+	twice int  // handler runs of the third stage for an airport that the towers know already
 
 	read   bool // the stream file was read to its end
 	before int  // airports that the group read before it was stopped
@@ -40,10 +41,9 @@ type counts struct {
 // runs is how often the handler ran.
 func (c *counts) runs() int { return c.first + c.again }
 
-// arrived reports whether the second stage has what the first one has sent, and the
-// third one what the second one has.
+// arrived reports whether the second stage has what the first one has sent.
 func (c *counts) arrived() bool {
-	return c.directory+c.dead >= c.acked+c.capped && c.copied >= c.refiled && c.told >= c.directory
+	return c.directory+c.dead >= c.acked+c.capped && c.copied >= c.refiled
 }
 
 // sum is one line of the balance.
@@ -94,9 +94,11 @@ func (c *counts) balance() []sum {
 		{"read from the queue", c.queued, []part{{c.directory, "in the directory"}, {c.refiled, "tried again"}, {c.dead, "dead letters"}}},
 		{"copies in the queue", c.copied, []part{{c.refiled, "tried again"}}},
 		{"airports", c.first, []part{{c.directory, "in the directory"}, {c.dropped, "dropped"}, {c.dead, "dead letters"}}},
-		{"known to the towers", c.told, []part{{c.directory, "in the directory"}}},
 		{"acked", c.acked, []part{{c.directory, "in the directory"}}},
 		{"dead letters", c.dead, []part{{c.capped, "whose attempts were used up"}}},
+	}
+	if c.heard {
+		sums = append(sums, sum{"known to the towers", c.told, []part{{c.directory, "in the directory"}}})
 	}
 	if c.read {
 		sums = append(sums, sum{"in the directory", c.directory, []part{{c.before, "read from the file"}, {c.after, "read after the restart"}}})

@@ -10,7 +10,8 @@
 // The first stage forwards, retries, drops and panics; the second one reads what
 // it forwarded and its dead letters, tries some again, appends to a stream file
 // that another system has begun, and announces what it has appended; the third one
-// loses its connection. The file is read in the end, and everything must add up.
+// is away meanwhile, and loses its connection when it is back. The file is read in
+// the end, and everything must add up.
 package demo
 
 import (
@@ -74,6 +75,9 @@ func Run(ctx context.Context, o Options) error {
 	first := newRegister(s, o, pipe, book.queue())
 	second := newDirectory(s, o, book, b)
 	third := newTowers(s, o, b)
+	if err := third.subscribe(ctx); err != nil {
+		return fmt.Errorf("run the demo: %w", err)
+	}
 
 	tables, err := first.host.Explain(ctx)
 	if err != nil {
@@ -81,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s.opening(tables)
 	stopped := s.follow()
-	err = stages(ctx, o, s, first.host, []*host.Host{second.host, third.host}, func(feeding context.Context) error {
+	err = stages(ctx, o, s, first.host, second.host, func(feeding context.Context) error {
 		err := write(feeding, pipe.out, lines, o.Pace, s)
 		return errors.Join(err, pipe.out.Close()) // the end of the input
 	})
@@ -90,7 +94,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	s.deadLetters()
-	s.towers()
+	if ctx.Err() == nil {
+		if err := third.listen(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("run the demo: %w", err)
+		}
+	}
 	if ctx.Err() == nil {
 		if err := book.read(ctx, s, o); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("read the stream file: %w", err)
@@ -99,36 +107,31 @@ func Run(ctx context.Context, o Options) error {
 	return s.closing()
 }
 
-// arrival is how long the stages are given for what the ones before have sent: far
-// longer than the way takes. What is missing then is lost, and the balance says so.
-const arrival = 5 * time.Second
+// arrival is how long a stage is given for what the one before has sent: far longer
+// than the way takes. What is missing then is lost, and the balance says so.
+const arrival = 15 * time.Second
 
-// stages runs all stages while the first one is fed, once the others are ready. The
-// end of its input ends the first stage. Queues and topics have no end: the others
-// are stopped when they have all that was sent.
-func stages(ctx context.Context, o Options, s *screen, first *host.Host, others []*host.Host, feed func(context.Context) error) error {
+// stages runs both stages while the first one is fed. The end of its input ends the
+// first stage. A queue has no end: the second one is stopped when it has what the
+// first one has sent.
+func stages(ctx context.Context, o Options, s *screen, first, second *host.Host, feed func(context.Context) error) error {
 	feeding, stop := context.WithCancel(ctx)
 	defer stop()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	reading, enough := context.WithCancel(running)
 	defer enough()
-	ended := make(chan error, 2+len(others))
-	for _, h := range others {
-		go func() {
-			err := h.Run(reading)
-			enough() // nothing arrives any more
-			ended <- err
-		}()
-	}
-	go func() {
-		waitReady(reading, others)
-		ended <- feed(feeding)
-	}()
+	ended := make(chan error, 3)
+	go func() { ended <- feed(feeding) }()
 	go func() {
 		err := first.Run(running)
-		s.arrived(reading, arrival)
+		s.wait(reading, arrival, (*counts).arrived)
 		enough()
+		ended <- err
+	}()
+	go func() {
+		err := second.Run(reading)
+		enough() // nothing arrives any more
 		ended <- err
 	}()
 	var errs []error
@@ -145,9 +148,8 @@ func stages(ctx context.Context, o Options, s *screen, first *host.Host, others 
 		case <-abort:
 			abort = nil
 			stop()
-			for _, h := range append(others, first) {
-				h.Abort()
-			}
+			first.Abort()
+			second.Abort()
 		}
 	}
 	if o.Abort != nil && abort == nil {
@@ -157,21 +159,6 @@ func stages(ctx context.Context, o Options, s *screen, first *host.Host, others 
 		return fmt.Errorf("run the demo: %w", err)
 	}
 	return nil
-}
-
-// waitReady returns when hosts are ready, or ctx ends.
-func waitReady(ctx context.Context, hosts []*host.Host) {
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for _, h := range hosts {
-		for !h.Ready() {
-			select {
-			case <-look.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
 }
 
 // pipe feeds the first stage, whose own output is looked at by nobody.

@@ -135,18 +135,17 @@ func (s *screen) cutOff(a airport) {
 	s.event("cut off", fmt.Sprintf("the towers, when they were told of %s %s", a.IATA, a.City))
 }
 
-// arrived returns when each stage has what the one before has sent, when ctx ends,
-// or at the limit.
-func (s *screen) arrived(ctx context.Context, limit time.Duration) {
+// wait returns when something is so, when ctx ends, or at the limit.
+func (s *screen) wait(ctx context.Context, limit time.Duration, until func(*counts) bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for {
 		s.mu.Lock()
-		all := s.c.arrived()
+		so := until(&s.c)
 		s.mu.Unlock()
-		if all {
+		if so {
 			return
 		}
 		select {
@@ -256,7 +255,7 @@ The register forwards most airports as %s. Some it retries (busy), some it
 retries later (rate limit), some it drops (closed), and on those below sea level
 it panics. After attempt %d an airport is sent as %s. The directory tries a few
 again, appends the others to a stream file, which is read in the end, and announces
-them to the towers, whose connection to the broker is cut once.
+them to the towers. Those are away meanwhile, and are cut off once when they are back.
 
 `, s.total, keyDirectory, maxAttempts, keyDead)
 	s.put("%s\n", s.style.Bold("What each outcome must lead to (longshore explain)"))
@@ -295,11 +294,18 @@ func (s *screen) deadLetters() {
 	}
 }
 
-// towers shows what became of the announcements.
-func (s *screen) towers() {
+// towersBack begins to show what the towers are told when they are back.
+func (s *screen) towersBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put("\n%s\n", s.style.Bold("The towers, whose connection was cut"))
+	s.put("\n%s\n", s.style.Bold("The towers, which were away, and are cut off once (the first of each kind)"))
+}
+
+// towersTold shows what became of the announcements.
+func (s *screen) towersTold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.heard = true
 	s.put("  %d deliveries: %d airports, %d tried again, %d known already\n", s.c.told+s.c.busy+s.c.twice, s.c.told, s.c.busy, s.c.twice)
 	s.put("%s\n", s.style.Faint(towersLegend))
 }
@@ -327,8 +333,8 @@ func (s *screen) logbook(records []record, before, after resumption) {
 
 // These explain what is shown.
 const (
-	towersLegend = `  The broker sends again what was not acked: nothing is missing, and what was handled
-  when its ack was lost came twice.`
+	towersLegend = `  The broker has kept what was announced, and sends again what was not acked: nothing
+  is missing, and what was handled when its ack was lost came twice.`
 	replayLegend = `  Copies and dead letters carry the count of their message, so a replay knows their
   attempt. It has ended by itself, at the end of the file.`
 	groupLegend = `  What a group acked is kept beside the file: nothing is read twice or left out.`

@@ -5,6 +5,8 @@ package demo
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
@@ -25,28 +27,67 @@ const clientTowers = "demo-towers"
 // cut.
 const cutAt = 100
 
+// quiet is how long nothing is handled before that and behind it: acks that are
+// under way would be cut off too, and what they are for would all come twice.
+const quiet = 100 * time.Millisecond
+
 // topic is where an airport is announced.
 func (a airport) topic() string { return topicAirports + a.ICAO[:1] }
 
-// towers is the third stage.
+// towers is the third stage: a client whose session the broker keeps while it is
+// away.
 type towers struct {
-	host   *host.Host
-	screen *screen
-	broker *broker
-	known  map[string]bool // airports by their IATA code; the one worker's
-	runs   int
+	screen  *screen
+	options Options
+	broker  *broker
+	known   map[string]bool // airports by their IATA code; the one worker's
+	runs    int
 }
 
-// newTowers declares the third stage. It reads all regions with one filter. What
-// is tried again goes to the topic that it came from, as nothing can be published
-// to a filter.
 func newTowers(s *screen, o Options, b *broker) *towers {
-	t := &towers{screen: s, broker: b, known: map[string]bool{}, host: host.New(host.WithLogger(watch(s, o)))}
-	e := b.endpoint(t.host, clientTowers)
-	regions := e.Subscription(filterAirports, host.Options(mqtt.SubscribeOptions{Filter: true}))
+	return &towers{screen: s, options: o, broker: b, known: map[string]bool{}}
+}
+
+// declare declares the stage. It reads all regions with one filter. What is tried
+// again goes to the topic that it came from, as nothing can be published to a
+// filter.
+func (t *towers) declare() *host.Host {
+	h := host.New(host.WithLogger(watch(t.screen, t.options)))
+	b := t.broker.endpoint(h, clientTowers)
+	regions := b.Subscription(filterAirports, host.Options(mqtt.SubscribeOptions{Filter: true}))
 	host.Handle(regions, t.handle, host.MaxAttempts(maxAttempts),
-		host.RetryToFunc(func(m core.Message, _ uint64) (core.Destination, error) { return e.To(m.Name), nil }))
-	return t
+		host.RetryToFunc(func(m core.Message, _ uint64) (core.Destination, error) { return b.To(m.Name), nil }))
+	return h
+}
+
+// subscribe leaves the subscription with the broker, and goes.
+func (t *towers) subscribe(ctx context.Context) error {
+	h := t.declare()
+	return t.run(ctx, h, func(*counts) bool { return h.Ready() })
+}
+
+// listen gets what was announced meanwhile.
+func (t *towers) listen(ctx context.Context) error {
+	t.screen.towersBack()
+	err := t.run(ctx, t.declare(), func(c *counts) bool { return c.told >= c.directory })
+	if err == nil && ctx.Err() == nil {
+		t.screen.towersTold()
+	}
+	return err
+}
+
+// run runs a host until something is so.
+func (t *towers) run(ctx context.Context, h *host.Host, until func(*counts) bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		t.screen.wait(ctx, arrival, until)
+		stop()
+	})
+	err := run(ctx, h, t.options)
+	stop()
+	waiting.Wait()
+	return err
 }
 
 // busyRegion is the region whose towers do not listen at first, and errTower why.
@@ -55,12 +96,15 @@ const busyRegion = "S"
 var errTower = errors.New("its tower is busy")
 
 // handle tells the towers of an airport. In the middle of it the connection is
-// cut: what is not acked by then comes once more, and the tower has it already.
-func (t *towers) handle(_ context.Context, m *host.Message[airport]) error {
+// cut: what is not acked by then comes once more, and the tower may have it already.
+func (t *towers) handle(ctx context.Context, m *host.Message[airport]) error {
 	a := m.Value
 	if t.runs++; t.runs == cutAt {
+		never := func(*counts) bool { return false }
+		t.screen.wait(ctx, quiet, never)
 		t.broker.cut(clientTowers)
 		t.screen.cutOff(a)
+		t.screen.wait(ctx, quiet, never)
 	}
 	switch {
 	case t.known[a.IATA]:

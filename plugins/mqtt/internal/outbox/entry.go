@@ -105,57 +105,60 @@ func (o *Outbox) detach(e *entry) {
 	e.in.remove(e)
 }
 
-// ids are the packet identifiers from 1 to the window's size, each with its
+// ids are as many packet identifiers as the window has room for, each with its
 // entry. The one that was free longest is given first.
 type ids struct {
-	entries []*entry // by id
-	dirty   []bool   // by id: a former process may have a message under it at the server
+	base    int      // the first is the one behind it
+	entries []*entry // by id less base
+	dirty   []bool   // likewise: a former process may have a message under it at the server
 	ring    []uint16
 	first   int
 	n       int
 }
 
-func (s *ids) init(n int) {
+func (s *ids) init(n, first int) {
+	s.base = first - 1
 	s.entries, s.dirty = make([]*entry, n+1), make([]bool, n+1)
 	s.ring, s.n = make([]uint16, n), n
 	for i := range s.ring {
-		s.ring[i] = uint16(i + 1)
+		s.ring[i] = uint16(first + i)
 	}
 }
 
 // get gives e an id; one is free wherever there is room in the window.
 func (s *ids) get(e *entry) {
 	e.id = s.ring[s.first]
-	s.entries[e.id] = e
+	s.entries[int(e.id)-s.base] = e
 	s.first = (s.first + 1) % len(s.ring)
 	s.n--
 }
 
 // put takes an id back.
 func (s *ids) put(id uint16) {
-	s.entries[id] = nil
+	s.entries[int(id)-s.base] = nil
 	s.ring[(s.first+s.n)%len(s.ring)] = id
 	s.n++
 }
 
 // of returns the entry with an id, nil = none.
 func (s *ids) of(id uint16) *entry {
-	if int(id) >= len(s.entries) {
-		return nil
+	if i := int(id) - s.base; i > 0 && i < len(s.entries) {
+		return s.entries[i]
 	}
-	return s.entries[id]
+	return nil
 }
 
 // soiled reports whether the id that is given next is dirty.
-func (s *ids) soiled() bool { return s.dirty[s.ring[s.first]] }
+func (s *ids) soiled() bool { return s.dirty[int(s.ring[s.first])-s.base] }
 
 // scrubbed notes that an id is not dirty any more. It reports false where it was
 // not.
 func (s *ids) scrubbed(id uint16) bool {
-	if int(id) >= len(s.dirty) || !s.dirty[id] {
+	i := int(id) - s.base
+	if i <= 0 || i >= len(s.dirty) || !s.dirty[i] {
 		return false
 	}
-	s.dirty[id] = false
+	s.dirty[i] = false
 	return true
 }
 

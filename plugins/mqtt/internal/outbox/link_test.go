@@ -140,6 +140,28 @@ func TestFormerProcess(t *testing.T) {
 	r.want(1, pluginapi.ReceiptConfirmed)
 }
 
+// Identifiers begin where the Config says, those of a former process too, and no
+// others are known.
+func TestFirstID(t *testing.T) {
+	r := newRig(t, Config{Window: 2, FirstID: MaxID - 1})
+	r.up(Server{Present: true})
+	first, second := r.add(1), r.add(2)
+	r.wantSent("PUBLISH q1 #65278 t/0\nPUBREL #65278 0x92\nPUBREL #65279 0x92\n")
+	r.ack(packet.TypePuback, 1, 0)
+	r.ack(packet.TypePubcomp, 2, 0)
+	r.ack(packet.TypePubcomp, MaxID, packet.CodeIDNotFound)
+	r.wantSent("PUBLISH q2 #65279 t/1\n")
+	r.ack(packet.TypePubrec, MaxID, 0)
+	r.ack(packet.TypePubcomp, MaxID, 0)
+	r.ack(packet.TypePuback, MaxID-1, 0)
+	r.want(first, pluginapi.ReceiptConfirmed)
+	r.want(second, pluginapi.ReceiptConfirmed)
+	o := New(Config{Window: 9, FirstID: MaxID})
+	if got := o.ids.ring; got[0] != MaxID-8 || got[8] != MaxID {
+		t.Errorf("ids %v, want the last 9", got)
+	}
+}
+
 // A link that has ended takes nothing, and what it was not given is sent over the
 // next one.
 func TestDeadLink(t *testing.T) {

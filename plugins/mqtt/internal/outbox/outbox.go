@@ -49,6 +49,9 @@ type Config struct {
 	// Window is how many messages of QoS 1 and 2 may wait for the server's answer,
 	// at most MaxID; the server may allow less. Default 1024.
 	Window int
+	// FirstID is the smallest packet identifier that is used: as many as Window
+	// from there on. Default 1; never so large that MaxID is exceeded.
+	FirstID int
 	// MaxPacket is the most bytes of a packet; the server may allow less. Default:
 	// what the protocol allows.
 	MaxPacket int
@@ -173,7 +176,7 @@ func New(c Config) *Outbox {
 	o := &Outbox{c: c, since: time.Now()}
 	o.suspect.patience = trial
 	o.append = o.appendBatch
-	o.ids.init(c.Window)
+	o.ids.init(c.Window, min(max(c.FirstID, 1), MaxID+1-c.Window))
 	return o
 }
 

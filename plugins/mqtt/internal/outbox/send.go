@@ -78,9 +78,9 @@ func (o *Outbox) scrub() {
 		return
 	}
 	o.scrubbing = true
-	for id, dirty := range o.ids.dirty {
+	for i, dirty := range o.ids.dirty {
 		if dirty {
-			o.control = packet.AppendAck(o.control, packet.TypePubrel, uint16(id), packet.CodeIDNotFound)
+			o.control = packet.AppendAck(o.control, packet.TypePubrel, uint16(o.ids.base+i), packet.CodeIDNotFound)
 		}
 	}
 }
