@@ -257,10 +257,18 @@ func (c *Client) end(f *core.Fault) {
 	c.mu.Lock()
 	c.final = f
 	c.mu.Unlock()
+	if c.wasUp() { // else Start returns it
+		c.config.Handler.Fatal(f)
+	}
+}
+
+// wasUp reports whether there was a link.
+func (c *Client) wasUp() bool {
 	select {
 	case <-c.up:
-		c.config.Handler.Fatal(f)
-	default: // Start returns it
+		return true
+	default:
+		return false
 	}
 }
 

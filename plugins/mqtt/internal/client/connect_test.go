@@ -207,6 +207,30 @@ func TestForeignServers(t *testing.T) {
 	}
 }
 
+// Behind the first connection something else may answer for a while.
+func TestForeignServerLater(t *testing.T) {
+	srv := serve(t)
+	s := subjectOf(t, Config{Address: srv.address()})
+	started := s.start(t)
+	p := srv.welcome()
+	if err := within(t, "the start", started); err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range []string{"HTTP/1.1 503 Service Unavailable\r\n\r\n", "\x20\x02\x00\x00"} {
+		p.nc.Close()
+		p = srv.accept()
+		p.expect(packet.TypeConnect)
+		p.raw(answer)
+	}
+	p.nc.Close()
+	srv.welcome()
+	within(t, "the first connection", s.ups)
+	within(t, "the next connection", s.ups)
+	if len(s.fatals) > 0 {
+		t.Errorf("the end: %v", <-s.fatals)
+	}
+}
+
 // What may be another at the next attempt is tried again.
 func TestAttemptsThatPass(t *testing.T) {
 	for name, meet := range map[string]func(p *peer){

@@ -85,6 +85,9 @@ func (c *Client) fatal(err error) *core.Fault {
 		return c.fault(core.FaultInvalid, e, "", "shorten it, or write it as UTF-8")
 	}
 	if e, ok := errors.AsType[*foreignError](err); ok {
+		if c.wasUp() { // what answers now may be a balancer, while the server is away
+			return nil
+		}
 		return c.foreign(e)
 	}
 	return c.insecure(err)
