@@ -91,8 +91,16 @@ func (in *Intake) Unsound() string {
 				if it.memory == nil || it.memory.refs.Load() < 1 {
 					return "an item without memory"
 				}
+				if it.loose && it.excess {
+					return "an item counts as loose and as excess"
+				}
 				if h := it.handle; h != nil && h.fate == fateQueued && h.entry == nil {
 					return "a handle without an entry"
+				}
+			}
+			for i := b.n; i < len(b.ring); i++ {
+				if it := b.at(i); it.memory != nil || it.handle != nil {
+					return "something of an item that is gone"
 				}
 			}
 			if b.fresh != 0 || n != b.loose || bytes != b.bytes {

@@ -100,6 +100,7 @@ func TestQoS0BeforeARouteIsOpened(t *testing.T) {
 		}
 	}
 	b.send(list...) // in a read, whose memory nobody owns yet
+	want(t, "unsound", b.in.Unsound(), "")
 	for i := range more {
 		b.send(q0("a", fmt.Sprint(intake.HeldLoose+more+i), "a"))
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -215,6 +216,40 @@ func TestFailOfARoute(t *testing.T) {
 	x.Close()
 	x = &receiver{t: t, Receiver: rt.Open("a")}
 	x.ended(fault)
+}
+
+// Who waits for messages is told of the end.
+func TestFailRousesWhoWaits(t *testing.T) {
+	fault := &core.Fault{Code: core.FaultDenied, Message: "no"}
+	for name, fail := range map[string]func(*bench, *intake.Route){
+		"of the route": func(_ *bench, rt *intake.Route) { rt.Fail(fault) },
+		"of all":       func(b *bench, _ *intake.Route) { b.in.Fail(fault) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				rt := b.route("a", 1)
+				rc := rt.Open("a")
+				b.up(intake.Session{})
+				ended := make(chan error, 1)
+				go func() {
+					_, err := rc.Receive(t.Context(), wide)
+					ended <- err
+				}()
+				synctest.Wait()
+				fail(b, rt)
+				synctest.Wait()
+				select {
+				case err := <-ended:
+					if !errors.Is(err, fault) {
+						t.Errorf("receive: %v", err)
+					}
+				default:
+					t.Error("it still waits")
+				}
+			})
+		})
+	}
 }
 
 func TestCloseTellsWhatWasLost(t *testing.T) {

@@ -48,6 +48,30 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// Close returns when the last receipt has been taken, not when it is given.
+func TestCloseWaitsForReceipts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		r.up(Server{})
+		taking := make(chan struct{})
+		r.add(1, func(p *Post) { p.Done = func(int, pluginapi.Receipt) { <-taking } })
+		go r.ack(packet.TypePuback, 1, 0)
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- r.o.Close(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-closed:
+			t.Fatalf("closed before its receipt was taken: %v", err)
+		default:
+		}
+		close(taking)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // At the end of its time Close says of each message whether it may have arrived.
 func TestCloseInTime(t *testing.T) {
 	for _, down := range []bool{false, true} {
@@ -147,6 +171,7 @@ func TestWaitOfWhatWasThereBefore(t *testing.T) {
 		r.up(Server{ReceiveMaximum: 1})
 		sent, never := r.add(1), r.add(1)
 		time.Sleep(time.Hour) // while there is a connection
+		r.o.ring(r.o.alarm)   // of a timer that had rung when it was stopped
 		r.down()
 		time.Sleep(9999 * time.Millisecond)
 		r.want(never, 0)

@@ -113,6 +113,40 @@ func TestServerLimits(t *testing.T) {
 	r.wantSent("PUBLISH q1 #1 t/4\n")
 	r.ack(packet.TypePuback, 1, 0)
 	r.want(i, pluginapi.ReceiptConfirmed)
+	r.add(1, large(989)) // a packet of 1000 bytes
+	r.wantSent("PUBLISH q1 #2 t/5\n")
+}
+
+// What one server has had and the next one does not take may have arrived.
+func TestNextServersLimits(t *testing.T) {
+	r := newRig(t, Config{})
+	r.up(Server{})
+	sent := r.add(1, func(p *Post) { p.Retain = true })
+	r.down()
+	waits := r.add(1, func(p *Post) { p.Retain = true })
+	r.up(Server{NoRetain: true})
+	r.wantSent("")
+	r.want(sent, pluginapi.ReceiptUnknown)
+	r.want(waits, pluginapi.ReceiptRefused)
+}
+
+// A link that does not write is given no more than keeps it busy.
+func TestSlowLink(t *testing.T) {
+	const size = 100 << 10
+	r := newRig(t, Config{})
+	r.up(Server{})
+	r.w.stuck = true
+	for range 10 {
+		r.add(0, func(p *Post) { p.Message.Payload = make([]byte, size) })
+	}
+	if n := r.w.Waiting(); n < size || n > maxAhead+2*size {
+		t.Errorf("%d bytes wait in the link", n)
+	}
+	for i := range 10 {
+		r.w.write(size + 100)
+		r.o.Wrote(r.w)
+		r.want(i, pluginapi.ReceiptConfirmed)
+	}
 }
 
 // No more is under way than the server takes; QoS 0 keeps its place in the order.
@@ -214,4 +248,13 @@ func TestBounds(t *testing.T) {
 	}
 	r.o.Fail(&core.Fault{Code: core.FaultDenied, Message: "no"})
 	r.want(0, pluginapi.ReceiptRefused)
+
+	r = newRig(t, Config{})
+	half := make([]byte, maxBytes/2)
+	for i, want := range []pluginapi.ReceiptStatus{0, pluginapi.ReceiptRefused} {
+		r.want(r.add(0, func(p *Post) { p.Message.Payload = half }), want)
+		if i == 1 && r.receipt(i).Fault.Code != core.FaultExhausted {
+			t.Errorf("%v", r.receipt(i).Fault)
+		}
+	}
 }

@@ -193,6 +193,9 @@ func TestSubscribeAgain_M_04(t *testing.T) {
 		d.down() // before the answer
 		d.up(w, true, all)
 		expect(t, w.said(t), "65282: "+askGroup)
+		if err := d.acked(packet.TypeSuback, &packet.Suback{ID: 65281, Codes: []byte{2}}); err == nil {
+			t.Error("an answer to what another connection was asked is taken")
+		}
 		d.reply(65282, 2)
 		if f := <-waits; f != nil {
 			t.Error(f)
@@ -258,6 +261,72 @@ func TestSubscribeRefused_M_06(t *testing.T) {
 	})
 }
 
+// A pause ends with its connection: the next one is asked at once.
+func TestPauseEndsWithItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newDesk(t), &wire{}
+		d.up(w, false, all)
+		a := d.declare(jobs(), &target{})
+		got := d.begin(a)
+		d.reply(a.id, 1)
+		<-got
+		d.down()
+		d.up(w, false, all)
+		w.said(t)
+		d.reply(a.id, packet.CodeQuota)
+		expect(t, w.said(t))
+		d.down()
+		d.up(w, true, all)
+		expect(t, w.said(t), "65282: "+askJobs)
+		d.reply(65282, 2) // more than was asked for, which is not there
+		if qos := d.qos(a); qos != 1 {
+			t.Errorf("QoS %d", qos)
+		}
+		d.down()
+		d.up(w, false, all)
+		expect(t, w.said(t), "65283: "+askJobs)
+		d.reply(65283, packet.CodeQuota) // pauses begin anew, and are told of anew
+		time.Sleep(firstPause)
+		synctest.Wait()
+		expect(t, w.said(t), "65284: "+askJobs)
+		if n := strings.Count(d.log.String(), "asked again"); n != 2 {
+			t.Errorf("told %d times: %s", n, &d.log)
+		}
+	})
+}
+
+// The answer to a SUBSCRIBE that was taken back is not that to the next one.
+func TestAnswerToWhatWasTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newDesk(t), &wire{}
+		d.up(w, false, all)
+		a := d.declare(jobs(), &target{})
+		first := d.begin(a)
+		d.reply(65280, 1)
+		<-first
+		d.unsubscribe(a)
+		second := d.begin(a)
+		d.unsubscribe(a)
+		<-second
+		third, beside := d.begin(a), d.begin(a)
+		expect(t, w.said(t), "65280: "+askJobs, "65281: unsubscribe jobs", "65282: "+askJobs, "65283: unsubscribe jobs", "65284: "+askJobs)
+		d.reply(65282, 1)
+		select {
+		case f := <-third:
+			t.Errorf("it is granted before its answer: %v", f)
+		case f := <-beside:
+			t.Errorf("it is granted before its answer: %v", f)
+		default:
+		}
+		d.reply(65284, packet.CodeNotAuthorized)
+		for _, got := range []chan *core.Fault{third, beside} {
+			if f := <-got; f == nil || f.Code != core.FaultDenied {
+				t.Errorf("got %v", f)
+			}
+		}
+	})
+}
+
 // What is granted less is said, and is all that is asked for from then on.
 func TestSubscribeGrantedLess_M_06(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -307,8 +376,12 @@ func TestSubscribeOverlapping_S_MQT_27(t *testing.T) {
 				u := d.declare(tt.f, &target{})
 				got := d.begin(u)
 				if tt.words == "" {
-					if len(w.said(t)) != 1 {
+					said := w.said(t)
+					if len(said) != 1 {
 						t.Fatal("it was not asked for")
+					}
+					if without := strings.Contains(said[0], " as 0,"); without == tt.limits.Identifiers {
+						t.Error(said)
 					}
 					d.reply(u.id, 1)
 					if f := <-got; f != nil {
