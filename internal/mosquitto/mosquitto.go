@@ -83,7 +83,7 @@ func Start(tb testing.TB, c Config) *Broker {
 	return b
 }
 
-// Configure sets what Start starts the broker with.
+// Configure sets what Start starts the broker with, and what Reload reads.
 func (b *Broker) Configure(c Config) {
 	b.tb.Helper()
 	b.c = c
@@ -236,6 +236,18 @@ func (b *Broker) Stop() {
 func (b *Broker) Kill() {
 	b.tb.Helper()
 	b.signal(syscall.SIGKILL)
+}
+
+// Reload sets what the broker runs with, and has it read its users and its access
+// list again: who may not be connected any more is not.
+func (b *Broker) Reload(c Config) {
+	b.tb.Helper()
+	b.Configure(c)
+	before := len(b.Lines("Reloading config"))
+	if err := b.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		b.tb.Fatalf("signal the broker: %v", err)
+	}
+	b.Await(before+1, "Reloading config")
 }
 
 func (b *Broker) signal(s os.Signal) {
