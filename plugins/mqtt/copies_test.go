@@ -15,37 +15,6 @@ import (
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
-// reads subscribes, and closes the subscription before the endpoint.
-func (d *direct) reads(name string, o settings.SubscribeOptions) pluginapi.Subscription {
-	d.t.Helper()
-	opts, err := pluginapi.EncodeOptions(o)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	s, err := d.conn.Subscribe(d.ctx, pluginapi.Registration{Name: name, Options: opts})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.t.Cleanup(func() { _ = s.Close(d.ctx) })
-	return s
-}
-
-// take receives one delivery, whose bytes stay.
-func (d *direct) take(s pluginapi.Subscription) pluginapi.Delivery {
-	d.t.Helper()
-	for {
-		b, err := s.Receive(d.ctx, pluginapi.Room{Messages: 1, Bytes: servicetest.Plenty.Bytes})
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		if len(b.Deliveries) > 0 {
-			x := b.Deliveries[0]
-			x.Message, x.Carry = x.Message.Clone(), append([]byte(nil), x.Carry...)
-			return x
-		}
-	}
-}
-
 // copyOf is what a host publishes in place of a delivery.
 func copyOf(x *pluginapi.Delivery, to string, purpose pluginapi.Purpose) pluginapi.Outgoing {
 	return pluginapi.Outgoing{
@@ -58,11 +27,11 @@ func copyOf(x *pluginapi.Delivery, to string, purpose pluginapi.Purpose) plugina
 func TestCopiesKeepWhatTheyStemFrom(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
 	d := connectAs(t, b.URL(), "svc")
-	s := d.reads("in", settings.SubscribeOptions{QoS: new(2)})
+	s := d.subscribe(registration(t, "in", settings.SubscribeOptions{QoS: new(2)}))
 	watch := b.Subscribe(2, []string{"retry", "dead"})
 	for qos := range 3 {
 		b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: qos, Retain: true, Expiry: 60})
-		x := d.take(s)
+		x := d.one(s)
 		for topic, purpose := range map[string]pluginapi.Purpose{"retry": pluginapi.PurposeRetry, "dead": pluginapi.PurposeDeadLetter} {
 			d.confirmed(copyOf(&x, topic, purpose))
 			got := watch.Messages(1)[0]
@@ -87,10 +56,10 @@ func TestCopiesKeepWhatTheyStemFrom(t *testing.T) {
 func TestCopyOfExpired(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
 	d := connectAs(t, b.URL(), "svc")
-	s := d.reads("in", settings.SubscribeOptions{})
+	s := d.subscribe(registration(t, "in", settings.SubscribeOptions{}))
 	watch := b.Subscribe(1, []string{"retry", "dead"})
 	b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: 1, Expiry: 1})
-	x := d.take(s)
+	x := d.one(s)
 	<-time.After(1100 * time.Millisecond) // the message's life, by the clock of the world
 	d.confirmed(copyOf(&x, "retry", pluginapi.PurposeRetry), copyOf(&x, "dead", pluginapi.PurposeDeadLetter))
 	servicetest.Expect(t, "messages", watch.Rest(), "dead x")
@@ -115,10 +84,10 @@ func TestCopiesOverReconnect(t *testing.T) {
 			b := mosquitto.Start(t, mosquitto.Config{})
 			p := proxy.Start(t, b.Address())
 			d := connectAs(t, p.URL(), "svc", tt.change)
-			s := d.reads("in", settings.SubscribeOptions{})
+			s := d.subscribe(registration(t, "in", settings.SubscribeOptions{}))
 			watch := b.Subscribe(1, []string{"retry"})
 			b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: 1})
-			x := d.take(s)
+			x := d.one(s)
 			if tt.acked {
 				s.Settle(d.ctx, []pluginapi.Verdict{{Handle: x.Handle, Kind: core.VerdictAck}})
 				p.Await(proxy.ToServer, proxy.Puback, 1)
@@ -155,9 +124,9 @@ func TestCopiesOverReconnect(t *testing.T) {
 func TestCopiesOfOwnConnection(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
 	d := connectAs(t, b.URL(), "svc")
-	s := d.reads("in", settings.SubscribeOptions{Connection: "own"})
+	s := d.subscribe(registration(t, "in", settings.SubscribeOptions{Connection: "own"}))
 	b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: 1})
-	x := d.take(s)
+	x := d.one(s)
 	d.confirmed(copyOf(&x, "retry", pluginapi.PurposeRetry), servicetest.Message("other", "y"), copyOf(&x, "retry", pluginapi.PurposeRetry))
 	if n := len(b.Await(2, "Received PUBLISH from svc-own")); n != 2 {
 		t.Errorf("%d copies over the delivery's own connection", n)

@@ -124,7 +124,7 @@ func (e *endpoint) inspectTarget(t *pluginapi.Target) pluginapi.TargetReport {
 	if err := t.Options.Bind(&o); err != nil {
 		report.Findings = findingsOf(err)
 	} else {
-		report.Findings = badPublishOptions(&o)
+		report.Findings = findings(badPublishOptions(&o))
 	}
 	if message, fix := badTopic(t.Name); message != "" {
 		report.Findings = append(report.Findings, pluginapi.Finding{Option: "name", Message: message, Fix: fix})
@@ -173,11 +173,11 @@ func (e *endpoint) connections(t *pluginapi.Target) []string {
 }
 
 // badPublishOptions says what is wrong with the options of a message.
-func badPublishOptions(o *settings.PublishOptions) []pluginapi.Finding {
+func badPublishOptions(o *settings.PublishOptions) []core.Diagnostic {
 	var wrong diagnostics
 	wrong.seconds("expiry", o.Expiry)
 	wrong.text("content_type", o.ContentType)
-	return findings(wrong)
+	return wrong
 }
 
 // publishing is what every destination can do.

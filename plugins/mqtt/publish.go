@@ -4,9 +4,7 @@ package mqtt
 
 import (
 	"context"
-	"math"
 	"time"
-	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -14,8 +12,6 @@ import (
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/carry"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/message"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/outbox"
-	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
-	"github.com/longshore-go/longshore/plugins/mqtt/internal/topic"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
@@ -67,38 +63,17 @@ func (c *conn) publish(m *pluginapi.Outgoing, i int, done func(int, pluginapi.Re
 
 // fill sets what options say.
 func fill(p *outbox.Post, m *pluginapi.Outgoing, o *settings.PublishOptions) *core.Fault {
+	if wrong := badPublishOptions(o); len(wrong) > 0 {
+		return &core.Fault{Code: core.FaultInvalid, Message: fault.PublishTo(m.Message.Name), Diagnostics: wrong}
+	}
 	p.Message, p.QoS, p.Retain = m.Message, byte(*o.QoS), o.Retain
 	if o.ContentType != "" {
-		if why := unfitText(o.ContentType); why != "" {
-			return invalidOption(m, "content_type", why, "name a media type")
-		}
 		p.ContentType = []byte(o.ContentType)
 	}
-	if d := time.Duration(o.Expiry); d != 0 {
-		if d < time.Second || d%time.Second != 0 || d/time.Second > math.MaxUint32 {
-			return invalidOption(m, "expiry", d.String()+" is not a whole number of seconds from 1 to 4294967295", "use whole seconds")
-		}
-		p.Deadline = time.Now().Add(d).UnixMilli()
+	if o.Expiry != 0 {
+		p.Deadline = time.Now().Add(time.Duration(o.Expiry)).UnixMilli()
 	}
 	return nil
-}
-
-func unfitText(s string) string {
-	switch {
-	case len(s) > packet.MaxString:
-		return "it is longer than 65535 bytes"
-	case !utf8.ValidString(s):
-		return "it is not UTF-8"
-	case topic.Unfit(s) != "":
-		return "it has " + topic.Unfit(s)
-	}
-	return ""
-}
-
-func invalidOption(m *pluginapi.Outgoing, path, what, fix string) *core.Fault {
-	f := fault.Refusal(core.FaultInvalid, "%s", fault.PublishTo(m.Message.Name))
-	f.Diagnostics = []core.Diagnostic{{Path: path, Message: what, Fix: fix}}
-	return f
 }
 
 // origin is the connection of the delivery that a copy or dead letter stems from,

@@ -5,7 +5,6 @@ package intake_test
 import (
 	"testing"
 
-	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/carry"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/intake"
@@ -223,45 +222,4 @@ func TestPacketsOfALinkThatIsDown(t *testing.T) {
 	b.link = live
 	want(t, "deliveries", len(rc.all()), 0)
 	want(t, "left behind", b.in.State(), intake.State{})
-}
-
-// An ack that its link does not take any more is no matter of what has come since:
-// another link, the end, or the packet once more.
-func TestAckThatIsTooLateForItsLink(t *testing.T) {
-	handed := func(t *testing.T) (*bench, *receiver, got) {
-		b := newBench(t)
-		rc := b.open("a", 1)
-		b.up(intake.Session{Kept: true})
-		b.send(q1(7, "a", "x", "a"))
-		return b, rc, rc.one()
-	}
-	t.Run("another link", func(t *testing.T) {
-		b, rc, d := handed(t)
-		b.link.onWrite = func() { b.lost() }
-		rc.done(d)
-		b.send(q1(7, "a", "stranger", "a"))
-		want(t, "deliveries", texts(rc.all()), []string{"a stranger"})
-		want(t, "answers", b.answers(), none)
-	})
-	t.Run("the end", func(t *testing.T) {
-		b, rc, d := handed(t)
-		b.link.onWrite = func() {
-			b.link.die()
-			b.in.Fail(&core.Fault{Code: core.FaultDenied, Message: "banned"})
-		}
-		rc.done(d)
-		want(t, "left behind", b.in.State(), intake.State{})
-	})
-	t.Run("once more", func(t *testing.T) {
-		b, rc, d := handed(t)
-		b.link.onWrite = func() {
-			b.send(q1(7, "a", "x", "a").again())
-			b.link.die()
-		}
-		rc.done(d)
-		rc.letGo(rc.one())
-		b.again()
-		b.send(q1(7, "a", "x", "a").again())
-		want(t, "deliveries", texts(rc.all()), []string{"a x"})
-	})
 }

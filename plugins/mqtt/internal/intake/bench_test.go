@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/intake"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet/packettest"
 )
 
 // sink is a link that forgets what is written.
@@ -81,7 +82,7 @@ func newPump(t testing.TB, qos byte, size, each int) *pump {
 		if qos > 0 {
 			out.ID = uint16(i + 1)
 		}
-		p.packets = packet.AppendPublish(p.packets, &out)
+		p.packets = packettest.Append(p.packets, &out)
 		if qos == 2 {
 			p.pubrels = packet.AppendAck(p.pubrels, packet.TypePubrel, out.ID, 0)
 		}

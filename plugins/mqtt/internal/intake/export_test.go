@@ -45,6 +45,13 @@ func (in *Intake) State() State {
 	return s
 }
 
+// Counters are the totals.
+func (in *Intake) Counters() totals {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.counters
+}
+
 // HeldLoose is how much of QoS 0 a route keeps that nobody has opened.
 const HeldLoose = heldLoose
 

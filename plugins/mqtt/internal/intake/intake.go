@@ -85,7 +85,7 @@ type Intake struct {
 
 	entries  []*entry // that are free
 	handles  []*handle
-	counters Counters
+	counters totals
 	lines    lines
 }
 
@@ -107,8 +107,8 @@ func New(c Config) *Intake {
 	return in
 }
 
-// Counters are totals since New.
-type Counters struct {
+// totals are since New.
+type totals struct {
 	Messages   uint64 // handed out
 	Again      uint64 // of them, those that the server said it had sent before
 	Adopted    uint64 // that came again over a resumed session while they were in hand, or settled, and were not handed out again
@@ -120,13 +120,6 @@ type Counters struct {
 	Voided     uint64 // deliveries that ended without a verdict
 	Undecoded  uint64 // of Messages, those that could not be read
 	Unanswered uint64 // the most that a link had of QoS 1 and 2
-}
-
-// Counters returns the totals.
-func (in *Intake) Counters() Counters {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.counters
 }
 
 // room reports whether one more loose message of so many bytes may wait. in.mu

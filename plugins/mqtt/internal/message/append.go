@@ -4,7 +4,6 @@ package message
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
@@ -39,13 +38,12 @@ func Size(m *core.Message, p *Params) int {
 // Append appends the PUBLISH of a message that Check takes, of at most
 // packet.MaxSize bytes.
 func Append(dst []byte, m *core.Message, p *Params) []byte {
-	dst = slices.Grow(dst, Size(m, p))
-	return append(AppendHead(dst, m, p), m.Payload...)
+	return append(appendHead(dst, m, p), m.Payload...)
 }
 
-// AppendHead appends what comes before the payload's bytes. Properties stand in the
+// appendHead appends what comes before the payload's bytes. Properties stand in the
 // order of their headers.
-func AppendHead(dst []byte, m *core.Message, p *Params) []byte {
+func appendHead(dst []byte, m *core.Message, p *Params) []byte {
 	h := p.head(m)
 	dst = packet.AppendPublishHead(dst, &h, propertiesSize(m, p), len(m.Payload))
 	if media, ok := p.contentType(m); ok {

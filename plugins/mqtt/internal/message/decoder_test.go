@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/internal/poison"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/message"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet/packettest"
 )
 
 // The properties that headers are.
@@ -81,7 +82,7 @@ func TestDecodeOwnHeaders(t *testing.T) {
 		{false, true, headers("a", "b", "mqtt-redelivered", "true")},
 		{true, true, headers("a", "b", "mqtt-retained", "true", "mqtt-redelivered", "true")},
 	} {
-		p := publish(t, packet.AppendPublish(nil, &packet.Publish{
+		p := publish(t, packettest.Append(nil, &packet.Publish{
 			QoS: 1, ID: 1, Retain: tt.retain, Dup: tt.dup, Topic: []byte("t"),
 			Properties: []byte(prop(user, "a", "b") + prop(user, "mqtt-retained", "x")),
 		}))
@@ -145,7 +146,7 @@ func TestDecodeNames(t *testing.T) {
 		for i := range 300 {
 			topic := strings.Repeat("t", i%90+1) + fmt.Sprint(i%7)
 			name := strings.Repeat("n", i%70) + fmt.Sprint(i%11)
-			b := packet.AppendPublish(nil, &packet.Publish{Topic: []byte(topic), Properties: []byte(prop(user, "x", "y") + prop(user, name, "v"))})
+			b := packettest.Append(nil, &packet.Publish{Topic: []byte(topic), Properties: []byte(prop(user, "x", "y") + prop(user, name, "v"))})
 			p := publish(t, b)
 			var m core.Message
 			f := d.Decode(p, &m)
@@ -203,7 +204,7 @@ func TestDecoderAllocations(t *testing.T) {
 	if poison.On {
 		t.Skip("the race detector allocates by itself")
 	}
-	long := packet.AppendPublish(nil, &packet.Publish{QoS: 1, ID: 1, Dup: true, Retain: true, Topic: bytes.Repeat([]byte("long/"), 40), Properties: []byte(prop(user, "a", "b"))})
+	long := packettest.Append(nil, &packet.Publish{QoS: 1, ID: 1, Dup: true, Retain: true, Topic: bytes.Repeat([]byte("long/"), 40), Properties: []byte(prop(user, "a", "b"))})
 	for name, b := range map[string][]byte{"three headers": threeHeaders(t), "long topic": long} {
 		in := publish(t, b)
 		body := bytes.Clone(b[len(b)-len(in.Payload):])

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/message"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet/packettest"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/topic"
 )
 
@@ -24,7 +25,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("a"), []byte(prop(user, "Content-Type", "a")+prop(user, "content-type", "b")+prop(user, "mqtt-retained", "x")), byte(8))
 	f.Add([]byte("a"), []byte(prop(user, "a\t", "\xff")+prop(user, "reply-to", "#")), byte(9))
 	f.Fuzz(func(t *testing.T, name, properties []byte, flags byte) {
-		b := packet.AppendPublish(nil, &packet.Publish{
+		b := packettest.Append(nil, &packet.Publish{
 			QoS: 1, ID: 1, Dup: flags&8 != 0, Retain: flags&1 != 0, Topic: name[:min(len(name), packet.MaxString)],
 			Properties: properties, Payload: []byte("p"),
 		})

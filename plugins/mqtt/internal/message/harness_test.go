@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/message"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet/packettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,7 +58,7 @@ func publish(t testing.TB, b []byte) *packet.Publish {
 // received is a PUBLISH with any properties.
 func received(t testing.TB, properties string) *packet.Publish {
 	t.Helper()
-	return publish(t, packet.AppendPublish(nil, &packet.Publish{Topic: []byte("a"), Properties: []byte(properties), Payload: []byte("p")}))
+	return publish(t, packettest.Append(nil, &packet.Publish{Topic: []byte("a"), Properties: []byte(properties), Payload: []byte("p")}))
 }
 
 // str is a string as it stands in a packet, and prop a property that is one.

@@ -290,10 +290,3 @@ func (o *Outbox) rest() {
 		o.idle = nil
 	}
 }
-
-// Unanswered returns how many messages have no receipt yet.
-func (o *Outbox) Unanswered() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.count
-}

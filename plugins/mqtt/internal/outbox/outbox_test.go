@@ -34,7 +34,7 @@ func TestAnswers(t *testing.T) {
 	r.ack(packet.TypePubcomp, 2, 0) // likewise
 	r.ack(packet.TypePubrec, 9, 0)  // of a process that is gone
 	r.wantSent("PUBREL #9 0x92\n")
-	if n := r.o.Unanswered(); n != 0 {
+	if n := r.o.count; n != 0 {
 		t.Errorf("%d messages are left", n)
 	}
 }

@@ -134,7 +134,7 @@ func (e *entry) append(dst []byte) []byte {
 		left := (p.Deadline - time.Now().UnixMilli() + 999) / 1000
 		params.Expiry, params.HasExpiry = uint32(min(max(left, 1), most)), true
 	}
-	return append(message.AppendHead(dst, &p.Message, &params), p.Message.Payload...)
+	return message.Append(dst, &p.Message, &params)
 }
 
 // wrote notes that the link has the batch; o.mu is held.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet/packettest"
 )
 
 // Whatever a server sends is read the same way however it comes in pieces, without
@@ -57,7 +58,7 @@ func FuzzPublish(f *testing.F) {
 			}
 			return
 		}
-		if again := packet.AppendPublish(nil, &p); !bytes.Equal(again, b) {
+		if again := packettest.Append(nil, &p); !bytes.Equal(again, b) {
 			t.Fatalf("%x was written again as %x", b, again)
 		}
 		in, err := packets.ReadPacket(bytes.NewReader(b))

@@ -2,10 +2,7 @@
 
 package packet
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "encoding/binary"
 
 // Publish is a PUBLISH (3.3). What ParsePublish put there lies in the reader's
 // memory.
@@ -97,13 +94,4 @@ func AppendPublishHead(dst []byte, h *Head, properties, payload int) []byte {
 		dst = binary.BigEndian.AppendUint16(dst, h.ID)
 	}
 	return appendVBI(dst, properties)
-}
-
-// AppendPublish appends a whole PUBLISH.
-func AppendPublish(dst []byte, p *Publish) []byte {
-	h := Head{QoS: p.QoS, Dup: p.Dup, Retain: p.Retain, ID: p.ID, Topic: string(p.Topic)}
-	dst = slices.Grow(dst, PublishSize(&h, len(p.Properties), len(p.Payload)))
-	dst = AppendPublishHead(dst, &h, len(p.Properties), len(p.Payload))
-	dst = append(dst, p.Properties...)
-	return append(dst, p.Payload...)
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet/packettest"
 )
 
 // Everything that a PUBLISH may have is read.
@@ -40,7 +41,7 @@ func TestParsePublish(t *testing.T) {
 	if got.Users() != 2 || !got.Has(packet.PropContentType) || got.Has(packet.PropTopicAlias) {
 		t.Errorf("%+v", got)
 	}
-	if again := packet.AppendPublish(nil, &got); !bytes.Equal(again, b) {
+	if again := packettest.Append(nil, &got); !bytes.Equal(again, b) {
 		t.Errorf("written again %x, was %x", again, b)
 	}
 	var ids []string
@@ -123,7 +124,7 @@ func TestParsePublishRefuses(t *testing.T) {
 	}
 	t.Run("identifiers without end", func(t *testing.T) {
 		props := strings.Repeat("\x0b\x01", 1<<16+1)
-		b := packet.AppendPublish(nil, &packet.Publish{Topic: []byte("a"), Properties: []byte(props)})
+		b := packettest.Append(nil, &packet.Publish{Topic: []byte("a"), Properties: []byte(props)})
 		if err := packet.ParsePublish(one(t, b), &packet.Publish{}); code(err) != packet.CodeProtocolError {
 			t.Errorf("error %v", err)
 		}
@@ -159,7 +160,7 @@ func TestPublishProperty(t *testing.T) {
 		if qos > 0 {
 			want.ID = rapid.Uint16Min(1).Draw(t, "id")
 		}
-		b := packet.AppendPublish([]byte("before"), &want)[len("before"):]
+		b := packettest.Append([]byte("before"), &want)[len("before"):]
 		h := packet.Head{QoS: want.QoS, Topic: string(want.Topic)}
 		if n := packet.PublishSize(&h, len(want.Properties), len(want.Payload)); n != len(b) {
 			t.Fatalf("%d bytes, and said were %d", len(b), n)

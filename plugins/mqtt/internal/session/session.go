@@ -70,9 +70,6 @@ func (s *Session) Instance() carry.Instance { return s.instance }
 // Outbox is where it publishes.
 func (s *Session) Outbox() *outbox.Outbox { return s.out }
 
-// Counters are totals of what was received.
-func (s *Session) Counters() intake.Counters { return s.in.Counters() }
-
 // Start connects. What passes is tried again until ctx ends; the error is a
 // *core.Fault.
 func (s *Session) Start(ctx context.Context) error { return s.client.Start(ctx) }

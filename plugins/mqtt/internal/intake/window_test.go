@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intake_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/intake"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
+)
+
+// What waits beyond the window is bounded by its bytes.
+func TestBeyondTheWindow(t *testing.T) {
+	b := newBench(t, func(c *intake.Config) { c.ReceiveMaximum = 2 })
+	rc := b.open("a", 1)
+	b.up(intake.Session{})
+	large := strings.Repeat("x", 4<<20-100)
+	id := uint16(0)
+	next := func() { id++; b.send(q1(id, "a", large, "a")) }
+	for range 2 + 16 { // within the window, and beyond it
+		next()
+	}
+	want(t, "deliveries", len(rc.all()), 18)
+	for range 16 { // what is handed out does not count
+		next()
+	}
+	want(t, "the link's end", b.link.over(), byte(0))
+	next()
+	want(t, "the link's end", b.link.over(), packet.CodeReceiveMaximum)
+	b.again()
+	for id = range uint16(2 + 16) {
+		b.send(q1(id+1, "a", large, "a").again())
+	}
+	want(t, "the next link's end", b.link.over(), byte(0))
+}
+
+func TestReceiveMaximumIsCounted(t *testing.T) {
+	b := newBench(t, func(c *intake.Config) { c.ReceiveMaximum = 2 })
+	rc := b.open("a", 2)
+	b.up(intake.Session{})
+	for round := range uint16(5) { // acks and PUBRELs give slots back
+		b.send(q1(2*round+1, "a", "x", "a"), q2(2*round+2, "a", "x", "a"))
+		rc.done(rc.all()...)
+		want(t, "slots", b.in.State().Flight, 1)
+		b.send(pubrel(2*round + 2))
+	}
+	want(t, "slots", b.in.State().Flight, 0)
+	b.send(q2(1, "a", "x", "a"), q2(2, "a", "y", "a"))
+	rc.done(rc.all()...)
+	b.again() // a PUBREL for what an older link has brought gives back nothing here
+	b.send(pubrel(1))
+	want(t, "slots", b.in.State().Flight, 0)
+	b.send(q2(2, "a", "y", "a").again(), q1(3, "a", "z", "a"))
+	want(t, "slots", b.in.State().Flight, 2)
+	want(t, "the link's end", b.link.over(), byte(0))
+}
