@@ -76,6 +76,10 @@ RUNS ?= 50
 soak: ## the suite RUNS times in a row on a correct plugin: not one case may fail
 	$(GO) test -count=$(RUNS) -timeout 2h -failfast -run '^TestHonest$$' ./internal/conform/liar
 
+.PHONY: soak-mqtt
+soak-mqtt: ## storms over MQTT: 100,000 messages, 50 cuts, 20 stops of the broker, 20 kills of the plugin each; prints what came twice
+	$(GO) test -count=1 -timeout 2h -v -run '^TestStormOverMQTT$$' ./internal/cases -soak
+
 .PHONY: bench
 bench: ## hop, stream files, ZeroMQ, MQTT, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
 	@mkdir -p $(BIN)

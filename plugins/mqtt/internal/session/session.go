@@ -124,13 +124,18 @@ func (s *Session) Kept() bool { return s.c.Kept && s.limits.get().SessionExpiry 
 func (s *Session) ResponseInformation() string { return s.limits.get().ResponseInformation }
 
 // Close ends the intake, waits until what was published has its answer, and takes
-// its leave, within ctx. will says that the server is to publish the will.
-func (s *Session) Close(ctx context.Context, will bool) error {
+// its leave, within ctx. Where abandoned says that nobody asks for answers any more,
+// it does not wait for them: on another connection it would take the session from
+// the next who begins with it. Then the server publishes the will.
+func (s *Session) Close(ctx context.Context, abandoned bool) error {
 	s.subs.end(fault.Closed("subscribe"))
-	err := s.out.Close(ctx)
-	if will {
-		err = errors.Join(err, s.client.CloseWithWill(ctx))
-	} else {
+	var err error
+	if abandoned {
+		s.out.Fail(fault.Closed("publish"))
+		err = s.client.CloseWithWill(ctx)
+	}
+	err = errors.Join(err, s.out.Close(ctx))
+	if !abandoned {
 		err = errors.Join(err, s.client.Close(ctx))
 	}
 	s.in.Close()
