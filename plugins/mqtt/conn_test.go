@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mochi-mqtt/server/v2/packets"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/link"
 	"github.com/longshore-go/longshore/internal/mosquitto"
@@ -161,12 +163,16 @@ func TestResubscribes_M_04(t *testing.T) {
 // A server that cuts the session's life short narrows what comes again.
 func TestSessionNotKept_S_MQT_37(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
+	short := embedWith(t, func(p *packets.Properties) { p.SessionExpiryInterval, p.SessionExpiryIntervalFlag = 0, true })
 	u := topics(t, "a")
 	for _, tt := range []struct {
 		set  settings.Settings
 		want core.Unsettled
 		told int
-	}{{at(b.URL(), "shop"), core.UnsettledLost, 1}, {kept(at(b.URL(), "shop")), core.UnsettledOnResume, 0}} {
+	}{
+		{at(b.URL(), "shop"), core.UnsettledLost, 1}, {kept(at(b.URL(), "shop")), core.UnsettledOnResume, 0},
+		{kept(at("mqtt://"+short.address, "shop")), core.UnsettledLost, 0},
+	} {
 		d := opened(t, tt.set, u)
 		if got := d.subscribe(u.Registrations[0]).Profiles()[0].Unsettled; got != tt.want {
 			t.Errorf("unsettled %v, want %v", got, tt.want)

@@ -24,11 +24,10 @@ type embedded struct {
 	address string
 }
 
-// anybody lets everybody do everything, and says in CONNACK that there are no
-// subscription identifiers where that is so.
+// anybody lets everybody do everything, and says in CONNACK what a test wants.
 type anybody struct {
 	mochi.HookBase
-	plain bool
+	connack func(*packets.Properties)
 }
 
 func (*anybody) ID() string { return "anybody" }
@@ -42,8 +41,8 @@ func (*anybody) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { retu
 func (*anybody) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
 func (a *anybody) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Packet {
-	if a.plain && p.FixedHeader.Type == packets.Connack {
-		p.Properties.SubIDAvailable, p.Properties.SubIDAvailableFlag = 0, true
+	if p.FixedHeader.Type == packets.Connack {
+		a.connack(&p.Properties)
 	}
 	return p
 }
@@ -51,9 +50,19 @@ func (a *anybody) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Pack
 // embed starts one, a plain one without subscription identifiers.
 func embed(t *testing.T, plain bool) *embedded {
 	t.Helper()
+	return embedWith(t, func(p *packets.Properties) {
+		if plain {
+			p.SubIDAvailable, p.SubIDAvailableFlag = 0, true
+		}
+	})
+}
+
+// embedWith starts one whose CONNACKs are changed.
+func embedWith(t *testing.T, connack func(*packets.Properties)) *embedded {
+	t.Helper()
 	o := &mochi.Options{InlineClient: true, Capabilities: mochi.NewDefaultServerCapabilities(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	e := &embedded{t: t, server: mochi.New(o)}
-	if err := e.server.AddHook(&anybody{plain: plain}, nil); err != nil {
+	if err := e.server.AddHook(&anybody{connack: connack}, nil); err != nil {
 		t.Fatal(err)
 	}
 	l := listeners.NewTCP(listeners.Config{ID: "t", Address: "127.0.0.1:0"})
@@ -76,6 +85,19 @@ func embed(t *testing.T, plain bool) *embedded {
 func (e *embedded) publish(topic, payload string) {
 	e.t.Helper()
 	if err := e.server.Publish(topic, []byte(payload), false, 1); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// publishUnreadable publishes at QoS 1 with a user property that is not UTF-8, which
+// Mosquitto lets nobody do.
+func (e *embedded) publishUnreadable(topic, payload string) {
+	e.t.Helper()
+	err := e.server.InjectPacket(e.server.NewClient(nil, "t", "unreadable", true), packets.Packet{
+		ProtocolVersion: 5, FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: 1}, PacketID: 1,
+		TopicName: topic, Payload: []byte(payload), Properties: packets.Properties{User: []packets.UserProperty{{Key: "tenant", Val: "a"}, {Key: "name", Val: "\xff"}}},
+	})
+	if err != nil {
 		e.t.Fatal(err)
 	}
 }

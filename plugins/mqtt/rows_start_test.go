@@ -88,6 +88,22 @@ func TestS_MQT_22(t *testing.T) {
 	})
 }
 
+// A destination that is declared is looked at when the service starts.
+func TestS_MQT_23_declared(t *testing.T) {
+	for _, topic := range []string{"a/+/b", "#", "a\nb"} {
+		for option, rules := range map[string]func(s *service) []host.Rule{
+			"RetryTo":      func(s *service) []host.Rule { return []host.Rule{host.MaxAttempts(2), host.RetryTo(s.in.To(topic))} },
+			"DeadLetterTo": func(s *service) []host.Rule { return []host.Rule{host.DeadLetterTo(s.in.To(topic))} },
+		} {
+			t.Run(fmt.Sprintf("%s %q", option, topic), func(t *testing.T) {
+				s := unconnected(t)
+				s.Handle(s.reads("t", 1), servicetest.Always(nil), rules(s)...)
+				s.Refused("t", option)
+			})
+		}
+	}
+}
+
 // The same filter twice is subscribed to once, and its subscriptions take turns. A
 // service's subscriptions have names of their own, so it asks for that nowhere.
 func TestS_MQT_28(t *testing.T) {

@@ -91,7 +91,7 @@ func TestQoS0BeforeARouteIsOpened(t *testing.T) {
 	b := newBench(t)
 	rt := b.route("a", 1)
 	b.up(intake.Session{})
-	const more = 100
+	const more = 4000 // so that more than are held come in one read
 	var list []sent
 	for i := range intake.HeldLoose + more {
 		list = append(list, q0("a", fmt.Sprint(i), "a"))

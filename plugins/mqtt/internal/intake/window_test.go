@@ -55,3 +55,15 @@ func TestReceiveMaximumIsCounted(t *testing.T) {
 	want(t, "slots", b.in.State().Flight, 2)
 	want(t, "the link's end", b.link.over(), byte(0))
 }
+
+// What is left of a session that is lost waits as QoS 0 does, and does not count
+// against the next link.
+func TestBeyondTheWindowOfALostSession(t *testing.T) {
+	b := newBench(t, func(c *intake.Config) { c.ReceiveMaximum = 1 })
+	rc := b.open("a", 1)
+	b.up(intake.Session{})
+	b.send(q1(1, "a", "1", "a"), q1(2, "a", "2", "a"), q1(3, "a", "3", "a"))
+	b.lost()
+	want(t, "unsound", b.in.Unsound(), "")
+	want(t, "deliveries", texts(rc.all()), []string{"a 1", "a 2", "a 3"})
+}

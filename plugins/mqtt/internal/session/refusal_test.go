@@ -98,6 +98,11 @@ func TestPauseEndsWithItsConnection(t *testing.T) {
 		if n := strings.Count(d.log.String(), "asked again"); n != 2 {
 			t.Errorf("told %d times: %s", n, &d.log)
 		}
+		d.reply(65284, packet.CodeQuota)
+		d.unsubscribe(a) // which the server does not have
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		expect(t, w.said(t))
 	})
 }
 

@@ -325,7 +325,7 @@ func (s *subscriptions) granted(u *sub, qos byte) {
 	if qos < u.level {
 		s.log.Warn("the server grants a lower QoS than was asked for", "filter", u.filter.Wire(), "asked", u.level, "granted", qos)
 	}
-	u.level, u.pause, u.proven = min(qos, u.level), 0, true
+	u.level, u.proven = min(qos, u.level), true
 	u.route.Grant(u.level)
 	s.answer(u, granted, nil)
 }
