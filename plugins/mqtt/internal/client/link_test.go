@@ -176,8 +176,12 @@ func TestSmallReadsAreAcknowledged(t *testing.T) {
 	}
 	s.start(t)
 	p := srv.welcome()
-	within(t, "the link", s.ups)
+	l := within(t, "the link", s.ups)
 	for i := range int32(5) {
+		if i%2 == 0 { // what left before takes nothing along
+			l.Write(packet.AppendPing)
+			p.expect(packet.TypePingreq)
+		}
 		p.raw(publish)
 		within(t, "a packet", s.packets)
 		eventually(t, "it is acknowledged", func() bool { return asked.Load() == i+1 })

@@ -31,9 +31,7 @@ func (l *Link) reading(r *packet.Reader, h Handler) {
 		l.cork()
 		n, err := l.pass(r, h, &p)
 		l.uncork()
-		if q := l.out.queued.Load(); q != queued {
-			queued = q // it takes the acknowledgement along
-		} else if size < segment && l.socket != nil {
+		if size < segment && l.socket != nil && l.out.queued.Load() == queued { // else that takes the acknowledgement along
 			l.times.acknowledge(l.socket)
 		}
 		if bad, ok := errors.AsType[*packet.ProtocolError](err); ok {
@@ -54,7 +52,7 @@ func (l *Link) reading(r *packet.Reader, h Handler) {
 			l.lose(lost(err))
 			return
 		}
-		size = r.Buffered() - part
+		size, queued = r.Buffered()-part, l.out.queued.Load()
 		l.lastRead.Store(l.since())
 	}
 }
