@@ -72,7 +72,7 @@ func TestCleanStart(t *testing.T) {
 // passing are the codes behind which a CONNECT is tried again.
 var passing = map[byte]bool{0x88: true, 0x89: true, 0x97: true, 0x9F: true}
 
-// TM-7, M-05: a refusal that will not change ends the start with its reason in
+// M-05: a refusal that will not change ends the start with its reason in
 // words, and there are no further attempts. The others are tried again.
 func TestM05Refusals(t *testing.T) {
 	for code := 0x80; code <= 0xA2; code++ {
@@ -125,7 +125,7 @@ var ended = map[byte]core.FaultCode{
 	0x9E: core.FaultUnsupported, 0xA1: core.FaultUnsupported, 0xA2: core.FaultUnsupported,
 }
 
-// TM-8: a session that another client has taken over is left to it, as are the
+// A session that another client has taken over is left to it, as are the
 // other ends that a next connection would meet as well.
 func TestServersDisconnect(t *testing.T) {
 	for code := range 0xA3 {
@@ -161,7 +161,7 @@ func TestServersDisconnect(t *testing.T) {
 	}
 }
 
-func TestTM08SaysWhatToDo(t *testing.T) {
+func TestTakenOverSaysWhatToDo(t *testing.T) {
 	srv := serve(t)
 	s := subjectOf(t, Config{Address: srv.address(), Connect: packet.ConnectParams{ClientID: "press-4"}})
 	started := s.start(t)
@@ -359,8 +359,8 @@ func TestPacketsBehindConnack(t *testing.T) {
 	}
 }
 
-// TM-12: variables that name a proxy are not obeyed.
-func TestTM12NoProxy(t *testing.T) {
+// Variables that name a proxy are not obeyed.
+func TestNoProxy(t *testing.T) {
 	trap := serve(t)
 	for _, name := range []string{"all_proxy", "http_proxy", "https_proxy", "mqtt_proxy", "socks_proxy"} {
 		t.Setenv(name, "socks5://"+trap.ln.Addr().String())

@@ -143,7 +143,7 @@ func TestKeepAliveOfBusyLinks(t *testing.T) {
 	}
 }
 
-// TM-5: a server that is gone without a word is found out, whether it reads what is
+// A server that is gone without a word is found out, whether it reads what is
 // sent or not. What it sends in place of an answer counts as one.
 func TestStalledServer(t *testing.T) {
 	for name, c := range map[string]struct {

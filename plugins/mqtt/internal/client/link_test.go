@@ -71,7 +71,7 @@ func TestProtocolErrors(t *testing.T) {
 		"AUTH":                       {"\xf0\x00", packet.CodeProtocolError},
 		"PINGRESP with a body":       {"\xd0\x01x", packet.CodeMalformed},
 		"DISCONNECT of broken shape": {"\xe0\x03\x8b\x7f\x00", packet.CodeMalformed},
-		"TM-11: more than allowed":   {"\x30\xff\xff\xff\x7f", packet.CodeTooLarge},
+		"more than allowed":          {"\x30\xff\xff\xff\x7f", packet.CodeTooLarge},
 		"one byte too many":          {"\x30\xfc\x07" + strings.Repeat("x", 10), packet.CodeTooLarge}, // 3 + 1020 of 1022
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,9 +93,9 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// TM-11: what a peer announces takes no memory, and of what is sent no more than
+// What a peer announces takes no memory, and of what is sent no more than
 // the limit.
-func TestTM11MemoryIsFlat(t *testing.T) {
+func TestMemoryIsFlat(t *testing.T) {
 	srv := serve(t)
 	s, _, p := up(t, srv, Config{Connect: packet.ConnectParams{MaxPacket: 1 << 20}})
 	var before, after runtime.MemStats

@@ -117,9 +117,9 @@ func TestM05WrongPassword(t *testing.T) {
 	})
 }
 
-// TM-8 where the server closes without a word, as Mosquitto does: what goes on is
+// Taken over where the server closes without a word, as Mosquitto does: what goes on is
 // said, and not with every connection.
-func TestTM08TakenOverWithoutAWord(t *testing.T) {
+func TestTakenOverWithoutAWord(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
 	a, _ := of(t, b.URL())
 	first, second := subjectOf(t, Config{Address: a}), subjectOf(t, Config{Address: a})
@@ -316,7 +316,7 @@ func TestHalfOpenAndStalled(t *testing.T) {
 	}
 }
 
-// TM-11 and M-13: a message beyond the limit is not sent to us, what is within it
+// M-13: a message beyond the limit is not sent to us, what is within it
 // comes, on the same link.
 func TestM13LargeMessages(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
