@@ -81,7 +81,7 @@ func (r *run) announce(found []Finding) {
 		}
 		for _, p := range s.profiles {
 			if p.Ack != core.AckNone && p.Unsettled == core.UnsettledLost {
-				log.Info("a delivery that ends without a verdict is lost when its connection ends")
+				log.Info("a delivery that ends without a verdict is not promised to come again")
 				break
 			}
 		}

@@ -237,7 +237,7 @@ func TestStartWarnsOfRetriesThatCannotBe(t *testing.T) {
 	if lines := s.log.lines("level=WARN", "code=L-CHECK", "subscription=orders", "fix="); len(lines) != 1 {
 		t.Errorf("got %v, want one warning", lines)
 	}
-	if lines := s.log.lines("level=INFO", "lost when its connection ends"); len(lines) != 1 {
+	if lines := s.log.lines("level=INFO", "not promised to come again"); len(lines) != 1 {
 		t.Errorf("got %v, want one line that says what is lost (S-MQT-37)", lines)
 	}
 }

@@ -89,6 +89,9 @@ func (s *settlement) stopped(life uint64) {
 		s.resume(core.ResultCut)
 	default:
 		s.released = true
+		if s.stored == "" && s.lossy() {
+			s.forgone()
+		}
 		if s.f != nil {
 			s.final = frame.VerdictRun{First: s.f.id, Count: 1, Kind: core.VerdictRelease}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (s *settlement) line() {
 
 // words are the text and the attributes of the line in hand.
 func (s *settlement) words() (string, []any) {
-	attempt := []any{"generation", s.generation, "delivery", s.id, "attempt", s.d.Number}
+	attempt := s.which()
 	switch s.step.Code {
 	case core.LogError:
 		return "handler returned an error", append(attempt, "outcome", s.outcome(), "error", s.said.Err)
@@ -99,6 +100,24 @@ func (s *settlement) words() (string, []any) {
 	default:
 		return s.step.Code.String(), attempt
 	}
+}
+
+// which says which delivery a line is about: by its name too where that is not the
+// subscription's own, as with a filter, and as long as the message is in hand.
+func (s *settlement) which() []any {
+	of := make([]any, 0, 12) // with what most lines add
+	if name := s.d.Message.Name; name != "" && name != s.l.o.Subscription {
+		of = append(of, "name", strings.Clone(cut(name, shownText)))
+	}
+	return append(of, "generation", s.generation, "delivery", s.id, "attempt", s.d.Number)
+}
+
+// forgone says that a delivery whose copy was tried for the life of the process does
+// not come back either.
+func (s *settlement) forgone() {
+	s.did |= didLose
+	s.l.write(slog.LevelError, core.LogLost, "copy could not be published, the message is lost",
+		append(s.which(), "destination", s.destination(), "error", faultText(s.fault))...)
 }
 
 // outcome is the outcome as lines tell it.

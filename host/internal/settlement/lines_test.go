@@ -306,3 +306,22 @@ func TestFloorForgets(t *testing.T) {
 		}
 	})
 }
+
+// A line names its message where that has another name than the subscription, which
+// is then a filter.
+func TestLinesNameTheMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, kindA, says(retry()), func(s *setup) { s.o.Policy.MaxAttempts = 1 })
+		synctest.Wait()
+		for _, name := range []string{b.lane.o.Subscription, "cranes/4/load"} {
+			m := message("x")
+			m.Message.Name = name
+			b.p.deliver(m)
+			synctest.Wait()
+		}
+		lines := b.logs.lines("L-CAP-RJ")
+		if len(lines) != 2 || lines[0]["name"] != nil || lines[1]["name"] != "cranes/4/load" {
+			t.Errorf("%v", lines)
+		}
+	})
+}

@@ -230,6 +230,37 @@ func TestKeptUntilItIsWritten(t *testing.T) { // E-05, S-GEN-80
 	})
 }
 
+// What is still kept at a stop comes back to the next process, unless its source has
+// forgotten it meanwhile: then it is lost, and that is told.
+func TestKeptUntilTheStop(t *testing.T) {
+	for name, forgotten := range map[string]bool{"comes back": false, "forgotten": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, _ := tried(t, kindM, func(int) (frame.Receipt, bool) {
+					return frame.Receipt{Status: frame.ReceiptRefused, Fault: &core.Fault{Message: "disk is full"}}, true
+				}, time.Hour)
+				want := 0
+				if forgotten {
+					b.p.void(&transportpb.Void{All: true})
+					want = 1
+				}
+				synctest.Wait()
+				b.stop(t.Context())
+				lines := b.logs.lines("L-LOST")
+				if len(lines) != want {
+					t.Fatalf("lines %v; plans %v", lines, b.texts())
+				}
+				if forgotten && (lines[0]["level"] != "ERROR" || lines[0]["destination"] != "q@in" || lines[0]["error"] != "disk is full") {
+					t.Errorf("line %v", lines[0])
+				}
+				if c := b.lane.Counters(); c.Dropped != uint64(want) {
+					t.Errorf("counters %+v", c)
+				}
+			})
+		})
+	}
+}
+
 // A hold is prolonged where the source can.
 func TestHoldIsExtended(t *testing.T) { // S-GEN-90
 	synctest.Test(t, func(t *testing.T) {
