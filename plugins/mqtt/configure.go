@@ -42,6 +42,10 @@ func (e *endpoint) check() []core.Diagnostic {
 	wrong.seconds("session_expiry", s.SessionExpiry)
 	if s.Will != nil {
 		wrong.will(s.Will, s.MaxPacketSize)
+		if d, end := time.Duration(s.Will.Delay), time.Duration(s.SessionExpiry); d%time.Second == 0 && d > end { // 3.1.3.2.2
+			wrong.add("will.delay", fmt.Sprintf("is %v, and the session, at whose end the will is published, is over after %v", d, end),
+				"raise session_expiry, or shorten it")
+		}
 	}
 	return wrong
 }

@@ -165,19 +165,24 @@ func TestSessionNotKept_S_MQT_37(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{})
 	short := embedWith(t, func(p *packets.Properties) { p.SessionExpiryInterval, p.SessionExpiryIntervalFlag = 0, true })
 	u := topics(t, "a")
+	reconnects := at(b.URL(), "shop")
+	reconnects.SessionExpiry = core.Duration(time.Hour)
 	for _, tt := range []struct {
 		set  settings.Settings
 		want core.Unsettled
+		text string
 		told int
 	}{
-		{at(b.URL(), "shop"), core.UnsettledLost, 1}, {kept(at(b.URL(), "shop")), core.UnsettledOnResume, 0},
-		{kept(at("mqtt://"+short.address, "shop")), core.UnsettledLost, 0},
+		{at(b.URL(), "shop"), core.UnsettledLost, "the session is not kept: ", 1},
+		{reconnects, core.UnsettledLost, "the session is not kept over restarts: ", 1},
+		{kept(at(b.URL(), "shop")), core.UnsettledOnResume, "the session is not kept", 0},
+		{kept(at("mqtt://"+short.address, "shop")), core.UnsettledLost, "the session is not kept", 0},
 	} {
 		d := opened(t, tt.set, u)
 		if got := d.subscribe(u.Registrations[0]).Profiles()[0].Unsettled; got != tt.want {
 			t.Errorf("unsettled %v, want %v", got, tt.want)
 		}
-		if n := len(d.log.Lines("level=INFO", "the session is not kept")); n != tt.told {
+		if n := len(d.log.Lines("level=INFO", tt.text, "clean_start: false")); n != tt.told {
 			t.Errorf("told %d times\n%s", n, d.log)
 		}
 		d.close()

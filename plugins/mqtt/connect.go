@@ -5,6 +5,7 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,13 +43,14 @@ func (e *endpoint) Connect(ctx context.Context, _ []byte) (pluginapi.Conn, error
 
 // introduce says once what the settings mean for what is left unsettled.
 func (e *endpoint) introduce() {
-	for i := range e.readers {
-		if *e.readers[i].options.QoS > 0 && !e.kept() {
-			e.log.Info("the session is not kept: what is left unsettled holds its place of receive_maximum until the connection ends, and is lost then",
-				"clean_start", *e.settings.CleanStart, "session_expiry", e.settings.SessionExpiry.String())
-			return
-		}
+	if e.kept() || !slices.ContainsFunc(e.readers, func(r reader) bool { return *r.options.QoS > 0 }) {
+		return
 	}
+	text, fix := "the session is not kept: what is unsettled when the connection ends is lost", "set session_expiry, and clean_start: false to keep it over restarts as well"
+	if e.settings.SessionExpiry > 0 {
+		text, fix = "the session is not kept over restarts: what is unsettled when the service or its plugin ends is lost", "set clean_start: false"
+	}
+	e.log.Info(text, "clean_start", *e.settings.CleanStart, "session_expiry", e.settings.SessionExpiry.String(), "fix", fix)
 }
 
 // openAll opens connections beside each other. Where one cannot be opened none is.

@@ -77,6 +77,8 @@ func TestConfigureRefuses(t *testing.T) {
 		{"the other half", `{` + id + `"url":"mqtts://broker","tls_key":"b"}`, []string{"tls_cert: tls_key"}},
 		{"a bad will", `{` + url + `"will":{"topic":"a/+","delay":"1ms","expiry":"1500ms","content_type":"\u0001"}}`,
 			[]string{"will.topic: a/+", "will.content_type: U+0001", "will.delay: whole seconds", "will.expiry: whole seconds"}},
+		{"a will after the session", `{` + url + `"session_expiry":"1m","will":{"topic":"a","delay":"61s"}}`,
+			[]string{"will.delay: is 1m1s; over after 1m0s; raise session_expiry"}},
 		{"a large will", `{` + url + `"will":{"topic":"a","payload":"` + strings.Repeat("x", 1<<16) + `"}}`, []string{"will.payload: 65536 bytes; 65535"}},
 		{"a will without a topic", `{` + url + `"will":{"qos":3}}`, []string{"will.topic: missing", "will.qos: at most 2"}},
 	} {

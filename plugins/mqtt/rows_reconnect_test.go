@@ -61,7 +61,7 @@ func (h *held) lost() {
 func (h *held) back(session string) {
 	h.t.Helper()
 	h.p.Resume()
-	h.Eventually("it is connected again", func() bool { return len(h.Log.Lines("level=INFO", "session "+session)) > 0 })
+	h.Eventually("it is connected again", func() bool { return len(h.Log.Lines("MQTT connected again: session "+session)) > 0 })
 }
 
 // A server that refuses the service for good ends it. What comes back to the next

@@ -232,7 +232,7 @@ func TestS_MQT_37(t *testing.T) {
 			s.stop()
 			s.sent()
 			s.codes(map[string]int{"L-UNS": tt.uns})
-			if lines := s.Log.Lines("level=INFO", "subscription=t", "lost when its connection ends"); len(lines) != 1 {
+			if lines := s.Log.Lines("level=INFO", "subscription=t", "not promised to come again"); len(lines) != 1 {
 				t.Errorf("%d lines say what is lost\n%s", len(lines), s.Log)
 			}
 			explained(t, tt.set, "unsettled deliveries are lost")

@@ -223,6 +223,10 @@ func (c *Client) isUp(l *Link) {
 		close(c.up)
 		return
 	}
+	if !l.present && l.limits.SessionExpiry > 0 { // which it was to keep
+		c.log(slog.LevelWarn, "MQTT connected again: session lost, and with it what the server had kept for it")
+		return
+	}
 	c.log(slog.LevelInfo, "MQTT connected again: "+session)
 }
 

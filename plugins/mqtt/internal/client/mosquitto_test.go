@@ -143,7 +143,7 @@ func TestTakenOverWithoutAWord(t *testing.T) {
 // M-04: the log says of each restart whether the session was lost or resumed, and the
 // handler is told.
 func TestM04Restarts(t *testing.T) {
-	for persistent, word := range map[bool]string{false: "session lost", true: "session resumed"} {
+	for persistent, word := range map[bool]string{false: "level=WARN msg=\"MQTT connected again: session lost, and", true: "level=INFO msg=\"MQTT connected again: session resumed"} {
 		t.Run(word, func(t *testing.T) {
 			b := mosquitto.Start(t, mosquitto.Config{Persistent: persistent})
 			a, _ := of(t, b.URL())

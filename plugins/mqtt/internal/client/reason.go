@@ -201,7 +201,9 @@ func (c *Client) unreachable(last, cause error) *core.Fault {
 		f.Code, f.Message = core.FaultTimeout, c.name()+": no answer yet: "+cause.Error()
 	}
 	fix := "look whether the server runs and can be reached from here"
-	if !c.config.Address.TLS {
+	if c.config.Address.TLS {
+		fix += "; mqtt:// if the port is one without TLS" // such a server hangs up at what is no CONNECT
+	} else {
 		fix += "; mqtts:// if the port is one for TLS" // such a server hangs up at a CONNECT
 	}
 	f.Diagnostics = []core.Diagnostic{{Path: "url", Fix: fix}}
