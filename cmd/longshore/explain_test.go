@@ -95,8 +95,8 @@ func TestExplain(t *testing.T) {
 func TestPluginList(t *testing.T) {
 	r := finish(t, command(t, "plugin", "list"))
 	lines := strings.Split(r.out, "\n")
-	for i, name := range []string{"file", "pipe"} {
-		if want := name + "  " + filepath.Join(bin, "longshore-transport-"+name) + "  beside the executable"; r.status != 0 || len(lines) < 3 || lines[i+1] != want {
+	for i, name := range []string{"file", "mqtt", "pipe", "zmq"} {
+		if want := name + "  " + filepath.Join(bin, "longshore-transport-"+name) + "  beside the executable"; r.status != 0 || len(lines) < i+2 || lines[i+1] != want {
 			t.Errorf("got status %d, want the line %q:\n%s", r.status, want, r.out)
 		}
 	}
@@ -112,10 +112,10 @@ func TestPluginList(t *testing.T) {
 		Name, Path, Found string
 		Hidden            bool
 	}
-	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list) < 3 {
+	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list) != 5 {
 		t.Fatalf("got %q: %v", r.out, err)
 	}
-	if list[0].Hidden || list[0].Path != filepath.Join(dir, "longshore-transport-pipe") || list[1].Name != "file" || list[1].Hidden || !list[2].Hidden {
+	if list[0].Hidden || list[0].Path != filepath.Join(dir, "longshore-transport-pipe") || list[1].Name != "file" || list[1].Hidden || list[3].Name != "pipe" || !list[3].Hidden {
 		t.Errorf("got %+v, want the second pipe hidden", list)
 	}
 }
