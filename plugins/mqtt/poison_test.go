@@ -3,9 +3,11 @@
 package mqtt_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-go/longshore/internal/mosquitto"
 	"github.com/longshore-go/longshore/internal/servicetest"
@@ -46,4 +48,23 @@ func TestMessageThatEndsConnections(t *testing.T) {
 			sub.Messages(99)
 		})
 	}
+}
+
+// A filter that makes the server end the connection is not asked for any longer
+// than its subscription is waited for, in a kept session either.
+func TestFilterThatEndsConnections(t *testing.T) {
+	b := mosquitto.Start(t, mosquitto.Config{})
+	deep, good := registration(t, strings.Repeat("a/", 250)+"a", settings.SubscribeOptions{}), registration(t, "t", settings.SubscribeOptions{})
+	set := at(b.URL(), "svc")
+	keptSession(&set)
+	d := opened(t, set, usage(deep, good))
+	s := d.subscribe(good)
+	ctx, cancel := context.WithTimeout(d.ctx, 500*time.Millisecond)
+	defer cancel()
+	if _, err := d.conn.Subscribe(ctx, deep); err == nil {
+		t.Fatal("the filter is granted")
+	}
+	d.confirmed(outgoing(t, "t", 1, settings.PublishOptions{})...)
+	ds, _ := d.receive(s, 1)
+	d.ack(s, ds...)
 }

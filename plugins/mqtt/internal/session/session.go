@@ -101,9 +101,11 @@ func (r *Route) Subscribe(ctx context.Context, name string) (*intake.Receiver, b
 }
 
 // Leave takes the filter back, unless the session is kept: then the server goes on
-// collecting for it. It is called when the last who received for it is closed.
+// collecting for it, and one that it has never granted is not asked for any more. It is called when the last who received for it is closed.
 func (r *Route) Leave() {
-	if !r.session.c.Kept {
+	if r.session.c.Kept {
+		r.session.subs.abandon(r.sub)
+	} else {
 		r.session.subs.unsubscribe(r.sub)
 	}
 }

@@ -170,6 +170,16 @@ func (s *subscriptions) unsubscribe(u *sub) {
 	flush(l)
 }
 
+// abandon asks no more for a filter that the server has never granted: it may end
+// each connection at it.
+func (s *subscriptions) abandon(u *sub) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !u.proven {
+		s.answer(u, off, fault.Refusal(core.FaultCanceled, "subscribe to %q: it was given up", u.filter.Wire()))
+	}
+}
+
 // up begins with a connection. Unless its session was resumed nothing is
 // subscribed to any more.
 func (s *subscriptions) up(l link, present bool, limits client.Limits) {
