@@ -37,12 +37,17 @@ func (e *endpoint) Connect(ctx context.Context, _ []byte) (pluginapi.Conn, error
 	}
 	c.main = c.connections[""]
 	c.requests = newRequests(c)
-	e.introduce()
+	e.introduce(c.main.Kept())
 	return c, nil
 }
 
-// introduce says once what the settings mean for what is left unsettled.
-func (e *endpoint) introduce() {
+// introduce says once what the settings, and a server that grants less, mean for
+// what is left unsettled.
+func (e *endpoint) introduce(granted bool) {
+	if e.kept() && !granted { // 3.2.2.3.2
+		e.log.Warn("the server does not keep the session, which session_expiry asks for: what is unsettled when the connection ends is lost",
+			"session_expiry", e.settings.SessionExpiry.String(), "fix", "let the server keep sessions")
+	}
 	if e.kept() || !slices.ContainsFunc(e.readers, func(r reader) bool { return *r.options.QoS > 0 }) {
 		return
 	}
