@@ -66,7 +66,7 @@ func BenchmarkWrite(b *testing.B) {
 			<-room
 		}
 	}
-	l.lose(errLost)
+	l.lose(ErrLost)
 	l.settle()
 }
 
@@ -95,7 +95,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 			l.Write(func(dst []byte) []byte { return packet.AppendAck(dst, packet.TypePuback, 1, 0) })
 			<-h.back
 		}
-		l.lose(errLost)
+		l.lose(ErrLost)
 		l.settle()
 	})
 }

@@ -244,7 +244,7 @@ func (c *Client) log(level slog.Level, msg string, args ...any) {
 // cannot be told from others: two clients of one identifier then end each other's
 // connections for ever, at the pace of their pauses. It is said, seldom.
 func (c *Client) judge(lived time.Duration, err error) {
-	silent := errors.Is(err, errLost) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	silent := errors.Is(err, ErrLost) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	if lived >= c.times.settled || !silent {
 		c.short = 0
 		return

@@ -148,7 +148,7 @@ func (c *Client) shake(nc net.Conn, number uint64) (s *shaken, sent bool, err er
 		err = &foreignError{errors.New("it resumes a session where a new one was to begin")}
 	case err == nil:
 		return &shaken{nc: nc, reader: r, connack: connack}, true, nil
-	case errors.Is(err, errLost) && writeErr != nil: // what was sent before its end tells more than a failed write
+	case errors.Is(err, ErrLost) && writeErr != nil: // what was sent before its end tells more than a failed write
 		err = writeErr
 	}
 	r.Close()

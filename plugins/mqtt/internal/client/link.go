@@ -125,7 +125,7 @@ func (l *Link) reason() error {
 	if err := l.failed.Load(); err != nil {
 		return *err
 	}
-	return errLost
+	return ErrLost
 }
 
 // cut closes the connection.

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
-// errLost is a connection that ended without anybody saying why.
-var errLost = errors.New("the server closed the connection")
+// ErrLost is why a link has ended that the server closed without saying why.
+var ErrLost = errors.New("the server closed the connection")
 
 // segment is less than a segment of TCP holds, on any line. Behind a read of less a
 // server that leaves Nagle's algorithm on, as Mosquitto does, may hold the next small
@@ -114,7 +114,7 @@ func lost(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the server closed the connection within a packet: %w", err)
 	case errors.Is(err, io.EOF):
-		return errLost
+		return ErrLost
 	}
 	return err
 }

@@ -91,7 +91,7 @@ func TestWritesJoin(t *testing.T) {
 	}
 	for within(t, "word of it", told) != 2002 {
 	}
-	l.lose(errLost)
+	l.lose(ErrLost)
 	l.settle()
 	if _, ok := l.Append(packet.AppendPing); ok {
 		t.Error("more is taken behind the end")
@@ -277,7 +277,7 @@ func TestWhoLeavesPacketsToOthersIsTold(t *testing.T) {
 		idle()
 		go l.Write(packet.AppendPing)
 		<-g.comes
-		l.lose(errLost)
+		l.lose(ErrLost)
 		settled := make(chan struct{})
 		go func() {
 			l.settle()

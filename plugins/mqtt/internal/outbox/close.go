@@ -62,7 +62,7 @@ func (o *Outbox) end(why *core.Fault) {
 	for e := o.queue.first; e != nil && o.link != nil; e = e.next {
 		e.maybe = e.maybe || e.given
 	}
-	o.unlink()
+	o.unlink(EndOther)
 	for e := o.released.first; e != nil; e = o.released.first {
 		o.finish(e, unsent(e, why))
 	}

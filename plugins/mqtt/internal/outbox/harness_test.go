@@ -178,11 +178,13 @@ func (r *rig) up(s Server) {
 	r.o.Up(r.w, s)
 }
 
-func (r *rig) down() {
+func (r *rig) down() { r.endAs(EndByServer) }
+
+func (r *rig) endAs(end End) {
 	r.w.mu.Lock()
 	r.w.dead = true
 	r.w.mu.Unlock()
-	r.o.Down(r.w)
+	r.o.Down(r.w, end)
 }
 
 // sent returns what was written since it was asked last.

@@ -22,7 +22,7 @@ func (o *Outbox) Up(l Link, s Server) {
 		s.ReceiveMaximum = maxReceive
 	}
 	o.mu.Lock()
-	o.unlink()
+	o.unlink(EndOther)
 	o.link, o.broken, o.server = l, false, s
 	o.quota = min(o.c.Window, s.ReceiveMaximum)
 	o.stopTimer()
@@ -74,14 +74,15 @@ func (o *Outbox) withdraw() {
 	}
 }
 
-// Down ends with a connection, of which nothing more is written.
-func (o *Outbox) Down(l Link) {
+// Down ends with a connection, of which nothing more is written. end is what is known
+// of why.
+func (o *Outbox) Down(l Link, end End) {
 	o.mu.Lock()
 	if o.link != l {
 		o.mu.Unlock()
 		return
 	}
-	o.unlink()
+	o.unlink(end)
 	o.condemn()
 	if o.count > 0 {
 		o.arm(o.since.Add(o.c.Wait))
@@ -92,14 +93,14 @@ func (o *Outbox) Down(l Link) {
 // unlink lets go of the connection and notes what of each message the operating
 // system has taken. A packet that was written in part no server can read. o.mu is
 // held.
-func (o *Outbox) unlink() {
+func (o *Outbox) unlink(end End) {
 	if o.link == nil {
 		return
 	}
 	written := o.link.Written()
 	o.proved(written)
 	o.unproved = list{}
-	o.accuse(written)
+	o.accuse(written, end)
 	o.suspect.relax(o)
 	for e := o.queue.first; e != nil && e != o.next; e = e.next {
 		if e.given && e.mark <= written {

@@ -172,7 +172,7 @@ func TestDeadLink(t *testing.T) {
 	r.add(1)
 	r.want(i, 0)
 	r.down()
-	r.o.Down(r.w) // again
+	r.o.Down(r.w, EndByServer) // again
 	r.o.Wrote(r.w)
 	dead := r.w
 	late := func() {

@@ -174,7 +174,7 @@ func New(c Config) *Outbox {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	o := &Outbox{c: c, since: time.Now()}
-	o.suspect.patience = trial
+	o.suspect.patience, o.suspect.soon = trial, soon
 	o.append = o.appendBatch
 	o.ids.init(c.Window, min(max(c.FirstID, 1), MaxID+1-c.Window))
 	return o
@@ -220,8 +220,9 @@ func (o *Outbox) refuses(p *Post, size int) *core.Fault {
 		return fault.Passing(core.FaultExhausted, "publish fewer at a time", "%s: %d messages have no receipt yet", fault.PublishTo(name), o.count)
 	case o.link != nil && p.Carried && o.c.Returns(&p.Carry):
 		return returning(name)
-	case o.suspect.outlaw(&p.Message):
-		return spurned(name)
+	}
+	if until := o.suspect.outlaw(p); !until.IsZero() {
+		return spurned(name, until)
 	}
 	return nil
 }

@@ -142,6 +142,9 @@ func (o *Outbox) wrote(mark uint64) {
 	if len(o.batch) == 0 {
 		return
 	}
+	if o.suspect.careful {
+		o.suspect.gave = time.Now()
+	}
 	total := o.batch[len(o.batch)-1].end
 	for i, e := range o.batch {
 		e.given, e.mark = true, mark-uint64(total-e.end)

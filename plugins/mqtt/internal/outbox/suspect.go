@@ -19,34 +19,54 @@ const (
 	// until what was sent before goes out one by one: who is alone on a connection
 	// that ends was the reason.
 	carefulAfter = 3
-	// suspectMost is how many end with it until it is given up.
-	suspectMost = 5
+	// enough is the weight of evidence for which a message is given up. Five times the
+	// server has ended the connection soon behind the whole message, with nothing else
+	// to answer, and named no other reason: no bad line does that. What a bad line may
+	// do too weighs less.
+	enough   = 5 * evident
+	evident  = 4
+	doubtful = 1
+	// soon is how long behind a message the end still points at it.
+	soon = 2 * time.Second
 	// trial is how long one that goes out alone keeps the others waiting for its
 	// answer.
 	trial = 5 * time.Second
-	// outlawed is how long, and outlawsMost how many messages that were given up are
-	// refused at once: a host may try a copy for as long as it runs.
-	outlawed    = 10 * time.Minute
-	outlawsMost = 64
+	// How long a message that was given up is refused at once: a host may try a copy for
+	// as long as it runs, an application has changed something before it tries again.
+	outlawed       = time.Minute
+	outlawedCopies = 10 * time.Minute
+	outlawsMost    = 64
+)
+
+// End is what is known of a connection's end.
+type End uint8
+
+// The ends of a connection.
+const (
+	EndOther    End = iota // this side's, a time-out, or the server has named a reason that no message has to do with
+	EndReset               // cut off: by the server, or by what lies between
+	EndByServer            // closed by the server in order, or by its DISCONNECT
 )
 
 // suspect is the oldest message without an answer, while connections end.
 type suspect struct {
-	e     *entry // nil = there is none
-	links int    // that have ended in a row since it is
+	e      *entry // nil = there is none
+	links  int    // that have ended in a row since it is
+	weight int    // of the evidence against it
 
-	careful  bool // over this connection what was sent before goes out one by one
-	answers  int  // of this connection
+	careful  bool      // over this connection what was sent before goes out one by one
+	gave     time.Time // the last message to it, where it is careful
+	answers  int       // of this connection
 	timer    *time.Timer
-	outlaws  map[uint64]time.Time // until when they are refused
+	outlaws  map[uint64]time.Time // when they were given up
 	seed     maphash.Seed
 	patience time.Duration
+	soon     time.Duration
 }
 
 // accuse looks for who may have ended the connection, which has written so many
-// bytes: the message that a server comes to first. It is given up where it was that
-// one too often. o.mu is held.
-func (o *Outbox) accuse(written uint64) {
+// bytes: the message that a server comes to first. o.mu is held.
+func (o *Outbox) accuse(written uint64, end End) {
 	e := o.released.first
 	if e == nil {
 		e = o.queue.first
@@ -56,20 +76,39 @@ func (o *Outbox) accuse(written uint64) {
 	}
 	s := &o.suspect
 	if s.e != e {
-		s.e, s.links = e, 0
+		s.e, s.links, s.weight = e, 0, 0
 		if s.careful { // it was alone
 			s.links = carefulAfter
 		}
 	}
 	s.links++
+	s.weight += o.weigh(e, written, end)
 }
 
-// condemn gives the suspect up where it has ended too many connections. o.mu is
-// held.
+// weigh is how much a connection's end says against a message. o.mu is held.
+func (o *Outbox) weigh(e *entry, written uint64, end End) int {
+	s := &o.suspect
+	switch {
+	case end == EndOther || !s.careful:
+		return 0
+	case e.rel: // the server has taken the message, so that PUBREL would be the reason
+		if s.answers > 0 {
+			return 0
+		}
+		return doubtful
+	case o.released.first != nil || o.next != e.next: // not alone
+		return 0
+	case end == EndByServer && e.mark <= written && time.Since(s.gave) <= s.soon:
+		return evident
+	}
+	return doubtful
+}
+
+// condemn gives the suspect up where there is enough against it. o.mu is held.
 func (o *Outbox) condemn() {
 	s := &o.suspect
 	e := s.e
-	if e == nil || s.links < suspectMost {
+	if e == nil || s.weight < enough {
 		return
 	}
 	if s.outlaws == nil {
@@ -78,8 +117,9 @@ func (o *Outbox) condemn() {
 	if len(s.outlaws) >= outlawsMost {
 		clear(s.outlaws) // they are tried once more
 	}
-	s.outlaws[s.print(&e.post.Message)] = time.Now().Add(outlawed)
-	f := spurned(e.post.Message.Name)
+	now := time.Now()
+	s.outlaws[s.print(&e.post.Message)] = now
+	f := spurned(e.post.Message.Name, now.Add(sentence(&e.post)))
 	if e.maybe || e.rel {
 		o.finish(e, pluginapi.Unknown(f))
 		return
@@ -92,7 +132,7 @@ func (o *Outbox) condemn() {
 func (s *suspect) acquit(e *entry) {
 	s.answers++
 	if s.e == e {
-		s.e, s.links = nil, 0
+		s.e, s.links, s.weight = nil, 0, 0
 	}
 }
 
@@ -101,25 +141,38 @@ func (s *suspect) print(m *core.Message) uint64 {
 	return maphash.String(s.seed, m.Name) ^ maphash.Bytes(s.seed, m.Payload)<<1
 }
 
-// outlaw reports whether a message was given up lately. o.mu is held.
-func (s *suspect) outlaw(m *core.Message) bool {
+// outlaw returns until when a message is refused that was given up lately, zero = it
+// is not. o.mu is held.
+func (s *suspect) outlaw(p *Post) time.Time {
 	if len(s.outlaws) == 0 {
-		return false
+		return time.Time{}
 	}
-	key := s.print(m)
-	until, ok := s.outlaws[key]
-	if ok && time.Now().After(until) {
+	key := s.print(&p.Message)
+	since, ok := s.outlaws[key]
+	now := time.Now()
+	if !ok || now.Sub(since) >= outlawedCopies {
 		delete(s.outlaws, key)
-		ok = false
+		return time.Time{}
 	}
-	return ok
+	if until := since.Add(sentence(p)); until.After(now) {
+		return until
+	}
+	return time.Time{}
+}
+
+// sentence is how long a message is refused.
+func sentence(p *Post) time.Duration {
+	if p.Copy {
+		return outlawedCopies
+	}
+	return outlawed
 }
 
 // tread decides how a connection begins: carefully, where there is a suspect, and
 // until it shows that the server answers nothing. o.mu is held.
 func (o *Outbox) tread() {
 	s := &o.suspect
-	s.careful = s.e != nil && s.links >= carefulAfter
+	s.careful, s.answers = s.e != nil && s.links >= carefulAfter, 0
 	if s.careful {
 		s.watch(o)
 	}
@@ -172,9 +225,10 @@ func (o *Outbox) waits(e *entry, inflight int) bool {
 }
 
 // spurned is the fault of a message behind which the server has ended connections.
-func spurned(name string) *core.Fault {
+func spurned(name string, until time.Time) *core.Fault {
 	f := fault.Refusal(core.FaultUnavailable,
-		"%s: the server has ended %d connections in a row over which it was sent the message, without an answer to it; it is not sent again", fault.PublishTo(name), suspectMost)
-	f.Diagnostics = []core.Diagnostic{{Fix: "look into the server's log: it may not allow the topic, or the size"}}
+		"%s: the server has ended connection after connection over which it was sent the message, and never answered it; it is not sent again, and until %s neither is one that equals it",
+		fault.PublishTo(name), until.Format(time.TimeOnly))
+	f.Diagnostics = []core.Diagnostic{{Fix: "look into the server's log for why it ends the connection: it may not allow the topic, the size, or the header; then publish it anew"}}
 	return f
 }

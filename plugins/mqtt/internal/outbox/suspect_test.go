@@ -4,7 +4,9 @@ package outbox
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -38,14 +40,15 @@ func TestSuspect(t *testing.T) {
 			r.want(0, pluginapi.ReceiptConfirmed)
 			alone := fmt.Sprintf("PUBLISH q%d #2 dup t/1\n", qos)
 			r.wantSent(alone)
-			for range suspectMost - carefulAfter - 1 {
+			for range enough/evident - 1 {
 				r.down()
 				r.up(Server{Present: true})
 				r.wantSent(alone)
 				r.want(bad, 0)
 			}
 			r.down()
-			if f := r.want(bad, pluginapi.ReceiptUnknown).Fault; f.Code != core.FaultUnavailable || f.Transient {
+			if f := r.want(bad, pluginapi.ReceiptUnknown).Fault; f.Code != core.FaultUnavailable || f.Transient || len(f.Diagnostics) != 1 ||
+				!strings.Contains(f.Message, "until "+time.Now().Add(outlawed).Format("15:04")) && !strings.Contains(f.Message, "until "+time.Now().Add(outlawed-time.Second).Format("15:04")) {
 				t.Errorf("%v", f)
 			}
 			r.up(Server{Present: true})
@@ -61,13 +64,13 @@ func TestSuspect(t *testing.T) {
 	}
 }
 
-// What no connection took whole is refused: the server cannot have it. That goes
-// for QoS 0 too.
+// What no connection took whole is refused, behind many: the server cannot have it.
+// That goes for QoS 0 too.
 func TestSuspectInPart(t *testing.T) {
 	for qos := range byte(3) {
 		r := newRig(t, Config{})
 		bad := r.add(qos)
-		for range suspectMost {
+		for range carefulAfter + enough/doubtful {
 			r.want(bad, 0)
 			r.w = &wire{stuck: true}
 			r.o.Up(r.w, Server{MaximumQoS: 2})
@@ -90,15 +93,15 @@ func TestAcquittal(t *testing.T) {
 			r.up(Server{Present: true})
 		}
 	}
-	end(suspectMost - 1)
+	end(carefulAfter + enough/evident - 1)
 	r.ack(packet.TypePubrec, 1, 0)
-	end(suspectMost - carefulAfter - 1)
+	end(enough / doubtful) // careful still, and the first behind the answer
 	r.want(i, 0)
 	r.ack(packet.TypePubcomp, 1, 0)
 	r.want(i, pluginapi.ReceiptConfirmed)
 	r.w.stuck = true
 	unseen := r.add(1)
-	for range 2 * suspectMost {
+	for range carefulAfter + enough {
 		r.down()
 		r.w = &wire{stuck: true}
 		r.o.Up(r.w, Server{Present: true, MaximumQoS: 2})
@@ -106,18 +109,95 @@ func TestAcquittal(t *testing.T) {
 	r.want(unseen, 0)
 }
 
-// PUBREL may be what a server ends connections at.
+// PUBREL may be what a server ends connections at, seldom though: the server has
+// taken the message.
 func TestSuspectReleased(t *testing.T) {
 	r := newRig(t, Config{})
 	r.up(Server{})
 	i := r.add(2)
 	r.ack(packet.TypePubrec, 1, 0)
-	for range suspectMost {
+	for range carefulAfter + enough/doubtful {
 		r.want(i, 0)
 		r.down()
 		r.up(Server{Present: true})
 	}
 	r.want(i, pluginapi.ReceiptUnknown)
+}
+
+// A bad line costs no message, whatever it does: what it may have done is evidence
+// against none, or little.
+func TestBadLine(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  End
+		n    int
+		late bool
+	}{
+		"time-outs":        {end: EndOther, n: 10 * enough},
+		"resets":           {end: EndReset, n: enough/doubtful - 1},
+		"ends while quiet": {end: EndByServer, n: enough/doubtful - 1, late: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			if row.late {
+				r.o.suspect.soon = -1
+			}
+			r.up(Server{})
+			i := r.add(2)
+			for range carefulAfter + row.n {
+				r.endAs(row.end)
+				r.up(Server{Present: true})
+			}
+			r.want(i, 0)
+			r.ack(packet.TypePubrec, 1, 0)
+			r.ack(packet.TypePubcomp, 1, 0)
+			r.want(i, pluginapi.ReceiptConfirmed)
+		})
+	}
+}
+
+// While the server completes other handshakes, one whose PUBREL it leaves is not
+// suspected.
+func TestSlowRelease(t *testing.T) {
+	const n = enough + carefulAfter
+	r := newRig(t, Config{})
+	r.up(Server{})
+	for id := range uint16(n + 1) {
+		r.add(2)
+		r.ack(packet.TypePubrec, id+1, 0)
+	}
+	for id := range uint16(n) {
+		r.ack(packet.TypePubcomp, id+2, 0)
+		r.down()
+		r.up(Server{Present: true})
+	}
+	r.want(0, 0)
+	r.down()
+}
+
+// An application's message may be published again sooner than a copy, which a host
+// tries for as long as it runs.
+func TestOutlaws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		r.up(Server{})
+		bad := r.add(1)
+		for range carefulAfter + enough/evident {
+			r.down()
+			r.up(Server{Present: true})
+		}
+		r.want(bad, pluginapi.ReceiptUnknown)
+		again := func(isCopy bool) int {
+			return r.add(1, func(p *Post) { p.Message.Name, p.Copy = "t/0", isCopy })
+		}
+		r.want(again(false), pluginapi.ReceiptRefused)
+		time.Sleep(outlawed)
+		r.want(again(false), 0)
+		r.want(again(true), pluginapi.ReceiptRefused)
+		time.Sleep(outlawedCopies - outlawed)
+		r.want(again(true), 0)
+		r.down()
+		r.o.Fail(&core.Fault{Code: core.FaultUnavailable})
+	})
 }
 
 // A server that never answers one message, and lives, does not keep the others

@@ -202,7 +202,7 @@ func (h *handler) Handled(l *client.Link, r *packet.Reader) {
 // Down says that the session has no connection.
 func (h *handler) Down(l *client.Link, err error) {
 	h.subs.down()
-	h.out.Down(l)
+	h.out.Down(l, endOf(err))
 	h.in.Down(l)
 	if !errors.Is(err, client.ErrClosed) {
 		h.c.State(false, err.Error())
