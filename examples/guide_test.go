@@ -41,3 +41,27 @@ func TestGuidesShowTheExamples(t *testing.T) {
 		})
 	}
 }
+
+// The guides say how the plugin is installed, from a release and from a checkout.
+func TestGuidesInstallThePlugin(t *testing.T) {
+	const module = "github.com/longshore-go/longshore"
+	for _, name := range []string{"file", "mqtt", "zmq"} {
+		guide, err := os.ReadFile("../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := "plugins/" + name + "/longshore-transport-" + name
+		if _, err := os.Stat(filepath.Join("..", dir, "main.go")); err != nil {
+			t.Error(err)
+		}
+		for _, line := range []string{
+			"go get -tool " + module + "/" + dir,
+			"go build -o bin/ . " + module + "/" + dir,
+			"go mod edit -require " + module + "@v0.0.0 -replace " + module + "=PATH-OF-THE-CHECKOUT -tool " + module + "/" + dir,
+		} {
+			if !strings.Contains(string(guide), "\n"+line+"\n") {
+				t.Errorf("%s.md lacks %q", name, line)
+			}
+		}
+	}
+}
