@@ -5,6 +5,7 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -181,28 +182,14 @@ func checkMQTT(t *testing.T, r *MQTTReport) {
 	}
 }
 
-func TestMQTTRows(t *testing.T) {
-	rows, err := MQTTRows("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, r := range rows {
-		if seen[r.String()] {
-			t.Errorf("%v twice", r)
-		}
-		seen[r.String()] = true
-	}
-	if few, err := MQTTRows("^consume QoS 2"); err != nil || len(few) != 1 {
-		t.Errorf("got %v, %v", few, err)
-	}
-	if _, err := MQTTRows("("); err == nil {
-		t.Error("( is a regular expression")
-	}
-}
+func TestMQTTRows(t *testing.T)   { expectRows(t, MQTTRows, "^consume QoS 2", 1) }
+func TestZeroMQRows(t *testing.T) { expectRows(t, ZeroMQRows, "^pub", 3) }
 
-func TestZeroMQRows(t *testing.T) {
-	rows, err := ZeroMQRows("")
+// expectRows checks that no row of a table is there twice, and what an expression
+// selects of them.
+func expectRows[R fmt.Stringer](t *testing.T, table func(only string) ([]R, error), only string, want int) {
+	t.Helper()
+	rows, err := table("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,10 +200,10 @@ func TestZeroMQRows(t *testing.T) {
 		}
 		seen[r.String()] = true
 	}
-	if few, err := ZeroMQRows("^pub"); err != nil || len(few) != 3 {
+	if few, err := table(only); err != nil || len(few) != want {
 		t.Errorf("got %v, %v", few, err)
 	}
-	if _, err := ZeroMQRows("("); err == nil {
+	if _, err := table("("); err == nil {
 		t.Error("( is a regular expression")
 	}
 }
