@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/client"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/intake"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/outbox"
@@ -168,20 +169,12 @@ func will(w *settings.Will) *packet.Will {
 
 func seconds(d core.Duration) uint32 { return uint32(time.Duration(d) / time.Second) }
 
-// faultOf says what failed before an error. A fault keeps its class and its
-// advice.
+// faultOf says what failed before an error. A server that is late may be in time
+// when it is asked again.
 func faultOf(doing string, err error) *core.Fault {
-	if f, ok := errors.AsType[*core.Fault](err); ok {
-		c := *f
-		c.Message = doing + ": " + f.Message
-		return &c
-	}
-	f := &core.Fault{Code: core.FaultUnavailable, Message: doing + ": " + err.Error()}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		f.Code, f.Transient = core.FaultTimeout, true
-	case errors.Is(err, context.Canceled):
-		f.Code = core.FaultCanceled
+	f := fault.Of(doing, err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		f.Transient = true
 	}
 	return f
 }

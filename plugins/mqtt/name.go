@@ -4,10 +4,10 @@ package mqtt
 
 import (
 	"fmt"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/topic"
 )
@@ -62,17 +62,5 @@ func (r *reader) shown() string {
 	return shown(r.name)
 }
 
-// maxShown is how much of a foreign name a text shows.
-const maxShown = 80
-
-// shown is a foreign name for people: as it is, or quoted where it is long or
-// holds what cannot be seen.
-func shown(name string) string {
-	if len(name) > maxShown {
-		return strconv.Quote(name[:maxShown] + "...")
-	}
-	if q := strconv.Quote(name); name == "" || q[1:len(q)-1] != name {
-		return q
-	}
-	return name
-}
+// shown is a foreign name for people.
+func shown(name string) string { return fault.Shown(name) }

@@ -4,6 +4,8 @@
 package fault
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -29,6 +31,23 @@ func Closed(doing string) *core.Fault {
 	return &core.Fault{Code: core.FaultClosed, Message: doing + ": the endpoint is closed"}
 }
 
+// Of says what failed before an error. A fault keeps its class and its advice.
+func Of(doing string, err error) *core.Fault {
+	if f, ok := errors.AsType[*core.Fault](err); ok {
+		c := *f
+		c.Message = doing + ": " + f.Message
+		return &c
+	}
+	f := &core.Fault{Code: core.FaultUnavailable, Message: doing + ": " + err.Error()}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code = core.FaultTimeout
+	case errors.Is(err, context.Canceled):
+		f.Code = core.FaultCanceled
+	}
+	return f
+}
+
 // maxName is how many bytes of a name a text holds.
 const maxName = 80
 
@@ -39,4 +58,16 @@ func PublishTo(name string) string {
 		name = name[:maxName] + "..."
 	}
 	return "publish to " + strconv.Quote(name)
+}
+
+// Shown is a foreign name for people: as it is, or quoted where it is long or holds
+// what cannot be seen.
+func Shown(name string) string {
+	if len(name) > maxName {
+		return strconv.Quote(name[:maxName] + "...")
+	}
+	if q := strconv.Quote(name); name == "" || q[1:len(q)-1] != name {
+		return q
+	}
+	return name
 }
