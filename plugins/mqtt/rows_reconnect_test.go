@@ -54,7 +54,7 @@ func (h *held) lost() {
 	h.t.Helper()
 	h.p.Refuse()
 	h.p.Cut()
-	h.Eventually("the loss is seen", func() bool { return len(h.Log.Lines("level=WARN", "endpoint=in", "connection")) > 0 })
+	h.Eventually("the loss is seen", func() bool { return len(h.Log.Lines("level=WARN", "endpoint=in", "no connection", "reason=")) > 0 })
 }
 
 // back lets the service connect, and waits until its session is there.

@@ -202,7 +202,7 @@ func (c *Client) serve(number uint64, s *shaken) (lived time.Duration, err error
 	s.reader.Close()
 	err = l.reason()
 	if !errors.Is(err, ErrClosed) {
-		c.log(slog.LevelWarn, "MQTT connection lost", "reason", err)
+		c.log(slog.LevelDebug, "MQTT connection lost", "reason", err) // the host warns of it
 		c.notice.reset()
 	}
 	h.Down(l, err)

@@ -131,7 +131,7 @@ func subjectOf(t *testing.T, c Config, tune ...func(*Client)) *subject {
 	if c.Handler == nil {
 		c.Handler = s.recorder
 	}
-	c.Log = slog.New(slog.NewTextHandler(s.log, nil))
+	c.Log = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.Client = New(c)
 	s.times.backoffFirst, s.times.backoffLast = 5*time.Millisecond, 20*time.Millisecond
 	for _, f := range tune {

@@ -172,7 +172,7 @@ func TestM04Restarts(t *testing.T) {
 			if n := strings.Count(s.log.String(), word); n != 3 {
 				t.Errorf("%q %d times:\n%s", word, n, s.log)
 			}
-			if n := strings.Count(s.log.String(), "connection lost"); n != 3 {
+			if n := strings.Count(s.log.String(), "level=DEBUG msg=\"MQTT connection lost\" "); n != 3 {
 				t.Errorf("lost %d times:\n%s", n, s.log)
 			}
 		})

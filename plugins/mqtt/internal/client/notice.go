@@ -26,7 +26,7 @@ func (n *notice) failed(log *slog.Logger, err error) {
 	n.failing, n.attempts = time.Now(), 0
 }
 
-// reset makes the line about a link that is lost count as the first of them.
+// reset makes the host's line about a link that is lost count as the first of them.
 func (n *notice) reset() { n.failing, n.attempts = time.Now(), 0 }
 
 // say tells of links that do not last, seldom.
