@@ -101,6 +101,7 @@ func (s *subscribed) registration() *transportpb.Registration {
 		DeadLetter: s.asSeen(rules.deadLetter),
 		RetryTo:    s.asSeen(rules.retryTo),
 		Backoff:    int64(rules.backoff.longest),
+		Elapsed:    int64(rules.maxElapsed),
 		Batch:      s.sub.handled.as == "HandleBatch",
 		Decoded:    s.sub.handled.decoded,
 	}

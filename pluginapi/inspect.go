@@ -107,6 +107,7 @@ func (d *description) registration(p *transportpb.Registration) (Registration, [
 		DeadLetter: p.GetDeadLetter(),
 		RetryTo:    p.GetRetryTo(),
 		Backoff:    time.Duration(p.GetBackoff()),
+		Elapsed:    time.Duration(p.GetElapsed()),
 		Batch:      p.GetBatch(),
 		Decoded:    p.GetDecoded(),
 	}, wrong

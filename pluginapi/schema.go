@@ -34,6 +34,10 @@ func AnySchema() Schema {
 //	          its entries
 //	enum      comma-separated texts, one of which it must be
 //
+// A blank field (_ struct{}) with the tags unsupported and fix says of a name that
+// people may know from elsewhere that there is no such field, and what to do in
+// its place.
+//
 // Fields can be strings, booleans, numbers, [core.Duration], [core.Secret],
 // types that read themselves from text (encoding.TextUnmarshaler), nested
 // structs, slices and maps with string keys, and pointers to these where "not

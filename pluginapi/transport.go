@@ -155,6 +155,7 @@ type Registration struct {
 	DeadLetter string        // the dead letter, "" = none; "name@endpoint" on another endpoint
 	RetryTo    string        // as DeadLetter
 	Backoff    time.Duration // longest delay of a declared Backoff
+	Elapsed    time.Duration // MaxElapsed: time in which a message is tried, 0 = no limit
 	Batch      bool          // handled in batches
 	Decoded    bool          // handled with a codec
 }

@@ -1872,7 +1872,9 @@ type Registration struct {
 	// Handled in batches.
 	Batch bool `protobuf:"varint,8,opt,name=batch,proto3" json:"batch,omitempty"`
 	// Handled with a codec.
-	Decoded       bool `protobuf:"varint,9,opt,name=decoded,proto3" json:"decoded,omitempty"`
+	Decoded bool `protobuf:"varint,9,opt,name=decoded,proto3" json:"decoded,omitempty"`
+	// MaxElapsed, nanoseconds; 0 = none.
+	Elapsed       int64 `protobuf:"varint,10,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1968,6 +1970,13 @@ func (x *Registration) GetDecoded() bool {
 		return x.Decoded
 	}
 	return false
+}
+
+func (x *Registration) GetElapsed() int64 {
+	if x != nil {
+		return x.Elapsed
+	}
+	return 0
 }
 
 // Target is a destination that the host may publish to.
@@ -4524,7 +4533,7 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\awarning\x18\x01 \x01(\bR\awarning\x12\x16\n" +
 	"\x06option\x18\x02 \x01(\tR\x06option\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x10\n" +
-	"\x03fix\x18\x04 \x01(\tR\x03fix\"\xee\x01\n" +
+	"\x03fix\x18\x04 \x01(\tR\x03fix\"\x88\x02\n" +
 	"\fRegistration\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -4535,7 +4544,9 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\bretry_to\x18\x06 \x01(\tR\aretryTo\x12\x18\n" +
 	"\abackoff\x18\a \x01(\x03R\abackoff\x12\x14\n" +
 	"\x05batch\x18\b \x01(\bR\x05batch\x12\x18\n" +
-	"\adecoded\x18\t \x01(\bR\adecoded\"\x83\x01\n" +
+	"\adecoded\x18\t \x01(\bR\adecoded\x12\x18\n" +
+	"\aelapsed\x18\n" +
+	" \x01(\x03R\aelapsed\"\x83\x01\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x129\n" +
 	"\apurpose\x18\x02 \x01(\x0e2\x1f.longshore.transport.v1.PurposeR\apurpose\x12\x10\n" +

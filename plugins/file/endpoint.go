@@ -48,5 +48,5 @@ func hasPolicy(r *pluginapi.Registration) bool {
 	if err := r.Options.Bind(&o); err == nil && o.Group != "" {
 		return r.RetryTo != ""
 	}
-	return r.Attempts > 0 || r.Backoff > 0 || r.DeadLetter != "" || r.RetryTo != ""
+	return r.Attempts > 0 || r.Elapsed > 0 || r.Backoff > 0 || r.DeadLetter != "" || r.RetryTo != ""
 }

@@ -85,7 +85,7 @@ func inspectRegistration(r *pluginapi.Registration, taken map[string]bool) plugi
 // grows reports whether each replay of what fails makes the file longer by copies
 // under the key that it reads.
 func grows(r *pluginapi.Registration, o *settings.Subscription) bool {
-	copies := r.Attempts > 1 || r.Attempts == 0 && r.Backoff > 0 && r.DeadLetter == ""
+	copies := r.Attempts > 1 || r.Attempts == 0 && (r.Elapsed > 0 || r.Backoff > 0 && r.DeadLetter == "")
 	return o.Replay && o.Group == "" && r.RetryTo == "" && copies
 }
 

@@ -141,6 +141,10 @@ func (b *binder) object(path string, t *Type, m map[string]any, target reflect.V
 		b.value(join(path, f.Name), f.Type, &f.Limits, v, f.of(target))
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if fix, ok := t.without(name); ok {
+			b.add(join(path, name), "is not supported", fix)
+			continue
+		}
 		b.add(join(path, name), "is not known", t.suggest(name))
 	}
 }
@@ -326,6 +330,16 @@ func (b *binder) unread(path string, err error) {
 	for _, d := range f.Diagnostics {
 		b.add(path, cmp.Or(d.Message, f.Message), d.Fix)
 	}
+}
+
+// without returns what to do in place of a field that there is not, by design.
+func (t *Type) without(name string) (fix string, ok bool) {
+	for _, n := range t.Not {
+		if n.Name == name {
+			return n.Fix, true
+		}
+	}
+	return "", false
 }
 
 // suggest names the field that was perhaps meant, else all there are.

@@ -34,6 +34,7 @@ type settings struct {
 	Queues  map[string]topic  `json:"queues"`
 	Words   []string          `json:"words" default:"[\"a\",\"b\"]" min:"1"`
 	Ignored chan int          `json:"-"`
+	_       struct{}          `unsupported:"oauth2" fix:"use token"`
 	base
 }
 
@@ -134,6 +135,7 @@ func TestDiagnostics(t *testing.T) {
 			{Path: "flavour", Message: "is not known", Fix: "leave it out, or use one of url, port, ratio, big, clean, level, token, wait, addr, tls, proxy, topics, labels, queues, words, zone"},
 			{Path: "ulr", Message: "is not known", Fix: "did you mean url?"},
 		}},
+		{"not supported", `{"url":"abc","oauth2":{"issuer":"x"}}`, []core.Diagnostic{{Path: "oauth2", Message: "is not supported", Fix: "use token"}}},
 		{"case counts", `{"URL":"abc"}`, []core.Diagnostic{
 			{Path: "url", Message: "is missing", Fix: "set it: where the broker is"},
 			{Path: "URL", Message: "is not known", Fix: "write url"},
@@ -235,6 +237,13 @@ func TestTypesThatCannotBeSettings(t *testing.T) {
 		{"a bound on a switch", reflect.TypeFor[struct {
 			A bool `min:"3"`
 		}](), "does not fit"},
+		{"unsupported and there", reflect.TypeFor[struct {
+			A int      `json:"a"`
+			_ struct{} `unsupported:"a" fix:"b"`
+		}](), `"a"`},
+		{"unsupported and nothing to do", reflect.TypeFor[struct {
+			_ struct{} `unsupported:"a"`
+		}](), "tag unsupported"},
 		{"an enum of numbers", reflect.TypeFor[struct {
 			A int `enum:"1,2"`
 		}](), "for texts"},

@@ -33,9 +33,10 @@ const (
 // Type is the shape of one value.
 type Type struct {
 	Kind   Kind
-	Go     reflect.Type // without the pointer
-	Fields []Field      // of an object
-	Elem   *Type        // of a dict or a list
+	Go     reflect.Type  // without the pointer
+	Fields []Field       // of an object
+	Not    []Unsupported // of an object
+	Elem   *Type         // of a dict or a list
 }
 
 // Field is one field of an object.
@@ -48,6 +49,12 @@ type Field struct {
 	Default  *string
 	Limits   Limits
 	Type     *Type
+}
+
+// Unsupported is a field by a name that is often used, which there is not.
+type Unsupported struct {
+	Name string
+	Fix  string // what to do in its place
 }
 
 // Limits narrow the values of a field. For texts, lists and dicts Min and Max
@@ -100,7 +107,9 @@ func derive(t reflect.Type, parents []reflect.Type) (*Type, error) {
 			}
 		}
 		st.Kind = Object
-		st.Fields, err = fields(t, nil, append(parents, t))
+		if st.Fields, err = fields(t, nil, append(parents, t)); err == nil {
+			st.Not, err = unsupported(t, st.Fields)
+		}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("%v has keys that are not strings", t)
@@ -159,6 +168,28 @@ func fields(t reflect.Type, index []int, parents []reflect.Type) ([]Field, error
 		seen[f.Name] = true
 	}
 	return fs, nil
+}
+
+// unsupported returns what the blank fields of a struct say there is not.
+func unsupported(t reflect.Type, there []Field) ([]Unsupported, error) {
+	var not []Unsupported
+	for sf := range t.Fields() {
+		name, ok := sf.Tag.Lookup("unsupported")
+		if !ok {
+			continue
+		}
+		fix := sf.Tag.Get("fix")
+		if sf.Name != "_" || name == "" || fix == "" {
+			return nil, fmt.Errorf("field %s: tag unsupported: want a name on a blank field, beside the tag fix", sf.Name)
+		}
+		for _, f := range there {
+			if f.Name == name {
+				return nil, fmt.Errorf("two fields are called %q", name)
+			}
+		}
+		not = append(not, Unsupported{Name: name, Fix: fix})
+	}
+	return not, nil
 }
 
 // field reads the type and the tags of one field.
