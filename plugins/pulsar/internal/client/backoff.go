@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar/backoff"
+)
+
+// The pauses of a consumer or producer of the library that has lost its broker.
+const (
+	reconnectFirst = 100 * time.Millisecond
+	reconnectLast  = 3 * time.Second
+)
+
+// Hooks are told how a consumer or producer of the library reconnects. Each may be
+// nil. They are called by a goroutine of the library, which does nothing else
+// meanwhile, so they must not block, nor close what reconnects.
+type Hooks struct {
+	// Began is called when the broker is lost and the first try begins. GetLastMessageIDs
+	// calls it too, for the library makes a policy for its tries.
+	Began func()
+	// Failed is called after each failed try, with their number so far.
+	Failed func(tries int)
+	// Back is called when a try has succeeded. It is never called for
+	// GetLastMessageIDs, nor where the library gives up because the topic is gone: then
+	// nothing follows Began.
+	Back func()
+}
+
+// Backoff returns what the library takes as BackOffPolicyFunc: pauses from 100 ms,
+// then twice as long each time up to 3 s, each from half of that to the whole.
+func Backoff(h Hooks) func() backoff.Policy {
+	return func() backoff.Policy {
+		if h.Began != nil {
+			h.Began()
+		}
+		return &policy{hooks: h, pauses: pauses{first: reconnectFirst, last: reconnectLast}}
+	}
+}
+
+// policy is one time that something reconnects. The library uses it from one
+// goroutine.
+type policy struct {
+	hooks  Hooks
+	pauses pauses
+	tries  int
+}
+
+// Next is called after a failed try.
+func (p *policy) Next() time.Duration {
+	p.tries++
+	if p.hooks.Failed != nil {
+		p.hooks.Failed(p.tries)
+	}
+	return p.pauses.next()
+}
+
+// IsMaxBackoffReached only decides what the library counts in its metrics.
+func (p *policy) IsMaxBackoffReached() bool { return false }
+
+// Reset is called when a try has succeeded.
+func (p *policy) Reset() {
+	p.tries = 0
+	p.pauses.reset()
+	if p.hooks.Back != nil {
+		p.hooks.Back()
+	}
+}
+
+// pauses are waits between tries: the first, then twice as long each time up to the
+// last.
+type pauses struct {
+	first, last time.Duration
+	step        time.Duration // 0 = the first comes next
+}
+
+// next returns how long to wait: from half the step to the whole of it, so that the
+// clients of a broker that comes back do not all arrive in one moment.
+func (p *pauses) next() time.Duration {
+	step := max(p.step, p.first)
+	p.step = min(2*step, p.last)
+	half := step / 2
+	return half + rand.N(half+1)
+}
+
+func (p *pauses) reset() { p.step = 0 }
+
+// sleep waits, and reports false when ctx has ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

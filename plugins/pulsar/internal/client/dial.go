@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
+)
+
+// software is how brokers show whose connection it is.
+const software = "longshore"
+
+// errSelf is a connection whose two ends are one: a dial to a free port of this
+// machine may be given that very port as its own.
+var errSelf = errors.New("nobody listens there")
+
+// A ServerError is a broker's refusal.
+type ServerError struct {
+	Code    wire.ServerError
+	Message string // the broker's own words
+}
+
+// Error has the code and the broker's words.
+func (e *ServerError) Error() string {
+	if e.Message == "" {
+		return e.Code.String()
+	}
+	return e.Code.String() + ": " + line(e.Message)
+}
+
+// foreignError is an answer to a CONNECT that is not one of a Pulsar broker.
+type foreignError struct{ err error }
+
+func (e *foreignError) Error() string { return e.err.Error() }
+func (e *foreignError) Unwrap() error { return e.err }
+
+// connect makes one try at one host, which ends within the limit of a try, or with
+// Close.
+func (c *Client) connect(host string) (*link, error) {
+	ctx, cancel := context.WithTimeoutCause(c.life, c.times.try,
+		fmt.Errorf("no answer within %v: %w", c.times.try, context.DeadlineExceeded))
+	defer cancel()
+	nc, err := c.dial(ctx, host)
+	if err != nil {
+		return nil, inTime(ctx, err)
+	}
+	interrupted := make(chan struct{})
+	interrupt := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		_ = nc.SetDeadline(time.Unix(1, 0))
+	})
+	r := bufio.NewReader(nc)
+	hello, err := c.shake(nc, r)
+	if !interrupt() {
+		<-interrupted
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		_ = nc.Close()
+		return nil, inTime(ctx, err)
+	}
+	return newLink(c, host, nc, r, hello), nil
+}
+
+// inTime is why a try failed: that its time was over, where it was.
+func inTime(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// dial opens the connection itself: no proxy that a variable of the environment
+// names comes between.
+func (c *Client) dial(ctx context.Context, host string) (net.Conn, error) {
+	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	if nc.LocalAddr().String() == nc.RemoteAddr().String() {
+		_ = nc.Close()
+		return nil, errSelf
+	}
+	if !c.config.Address.TLS {
+		return nc, nil
+	}
+	config, err := c.config.TLS.load()
+	if err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	if config.ServerName, _, err = net.SplitHostPort(host); err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	secure := tls.Client(nc, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = nc.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return secure, nil
+}
+
+// shake sends the CONNECT and takes the CONNECTED. A broker may ask for credentials
+// again in between, as methods of several steps do: once, for ours has one.
+func (c *Client) shake(nc net.Conn, r *bufio.Reader) (wire.Command, error) {
+	auth, err := c.config.auth()
+	if err != nil {
+		return wire.Command{}, err
+	}
+	_, writeErr := nc.Write(wire.AppendConnect(nil, software, auth))
+	for asked := false; ; asked = true {
+		hello, err := takeCommand(r)
+		switch {
+		case err != nil && writeErr != nil: // what was sent before its end tells more than a failed write
+			return wire.Command{}, writeErr
+		case err != nil:
+			return wire.Command{}, err
+		case hello.Type == wire.TypeConnected:
+			return hello, nil
+		case hello.Type == wire.TypeError:
+			return wire.Command{}, &ServerError{hello.Code, hello.Message}
+		case hello.Type == wire.TypeAuthChallenge && !asked:
+			if auth, err = c.config.auth(); err != nil {
+				return wire.Command{}, err
+			}
+			if _, err := nc.Write(wire.AppendAuthResponse(nil, software, auth)); err != nil {
+				return wire.Command{}, err
+			}
+		default:
+			return wire.Command{}, &foreignError{fmt.Errorf("%s came in place of CONNECTED", hello.Type)}
+		}
+	}
+}
+
+// takeCommand reads a command of the handshake.
+func takeCommand(r *bufio.Reader) (wire.Command, error) {
+	b, err := wire.ReadFrame(r, nil)
+	if err == nil {
+		var c wire.Command
+		if c, err = wire.ParseCommand(b); err == nil {
+			return c, nil
+		}
+	}
+	if _, ok := errors.AsType[*wire.FrameError](err); ok {
+		return wire.Command{}, &foreignError{err}
+	}
+	return wire.Command{}, lost(err)
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
+)
+
+// Explain is the fault of an error of the library, or of this client's own requests:
+// what failed, the broker's reason, and whether trying again can help. err must not be
+// nil. A *core.Fault keeps its class.
+//
+// The library gives a broker's refusal as text alone, with the protocol's name of its
+// code in it: this is the one place where such a text is read.
+func Explain(what string, err error) *core.Fault {
+	if f, ok := errors.AsType[*core.Fault](err); ok {
+		return fault.Of(what, f)
+	}
+	if code, message, ok := refusalIn(err); ok {
+		e := &ServerError{code, message}
+		return adviceOf(code).fault(what, e.Error())
+	}
+	if e, ok := errors.AsType[*pulsar.Error](err); ok {
+		if a, ok := results[e.Result()]; ok {
+			return a.fault(what, line(e.Error()))
+		}
+	}
+	f := fault.Of(what, errors.New(line(err.Error())))
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code = core.FaultTimeout
+	case errors.Is(err, context.Canceled):
+		f.Code = core.FaultCanceled
+	}
+	f.Transient = f.Code != core.FaultCanceled
+	return f
+}
+
+// Refused reports the code by which a broker has refused a request, from an error of
+// the library or of this client.
+func Refused(err error) (wire.ServerError, bool) {
+	code, _, ok := refusalIn(err)
+	return code, ok
+}
+
+// The beginnings of the texts in which the library gives a code.
+const (
+	textRefused    = "server error: "
+	textAckRefused = "ack response error: "
+)
+
+// refusalIn finds a broker's refusal in an error.
+func refusalIn(err error) (code wire.ServerError, message string, ok bool) {
+	if e, ok := errors.AsType[*ServerError](err); ok {
+		return e.Code, e.Message, true
+	}
+	for text := range strings.Lines(err.Error()) {
+		text = strings.TrimSpace(text)
+		for _, beginning := range []string{textRefused, textAckRefused} {
+			if _, rest, found := strings.Cut(text, beginning); found {
+				text = rest
+				break
+			}
+		}
+		name, rest, _ := strings.Cut(text, ":") // a lookup's refusal is the name alone
+		if code, ok := wire.ErrorNamed(name); ok {
+			return code, strings.TrimSpace(rest), true
+		}
+	}
+	return 0, "", false
+}
+
+// advice is what a refusal means.
+type advice struct {
+	code      core.FaultCode
+	transient bool
+	fix       string
+}
+
+func (a advice) fault(what, reason string) *core.Fault {
+	f := &core.Fault{Code: a.code, Message: what + ": " + reason, Transient: a.transient}
+	if a.fix != "" {
+		f.Diagnostics = []core.Diagnostic{{Fix: a.fix}}
+	}
+	return f
+}
+
+// adviceOf is what a code of a broker means. What is not known passes.
+func adviceOf(code wire.ServerError) advice {
+	if a, ok := advices[code]; ok {
+		return a
+	}
+	return advice{code: core.FaultUnavailable, transient: true}
+}
+
+const (
+	fixPermission = "grant this client the permission, or let it introduce itself as somebody who has it"
+	fixQuota      = "let consumers catch up, or raise the backlog quota of the namespace"
+	fixTopic      = "create the topic, or let brokers create topics by themselves (allowAutoTopicCreation)"
+)
+
+// advices by the codes that do not simply pass; never written to.
+var advices = map[wire.ServerError]advice{
+	wire.AuthenticationError:                   {core.FaultDenied, false, "set a token or a certificate that the broker takes"},
+	wire.AuthorizationError:                    {core.FaultDenied, false, fixPermission},
+	wire.ConsumerBusy:                          {core.FaultConflict, true, "end the other consumer, or share the subscription: type shared, failover or key_shared on all sides"},
+	wire.ProducerBusy:                          {core.FaultConflict, true, "give each process a producer_name of its own"},
+	wire.ProducerFenced:                        {core.FaultConflict, false, "end the other producer, which has the topic for itself"},
+	wire.ProducerBlockedQuotaExceededError:     {core.FaultExhausted, true, fixQuota},
+	wire.ProducerBlockedQuotaExceededException: {core.FaultExhausted, true, fixQuota},
+	wire.TooManyRequests:                       {core.FaultExhausted, true, ""},
+	wire.UnsupportedVersionError:               {core.FaultUnsupported, false, "use a broker that knows the request"},
+	wire.TopicNotFound:                         {core.FaultNotFound, false, fixTopic},
+	wire.SubscriptionNotFound:                  {core.FaultNotFound, false, "create the subscription, or let brokers create them by themselves (allowAutoSubscriptionCreation)"},
+	wire.TopicTerminatedError:                  {core.FaultClosed, false, "publish to another topic: this one takes nothing any more"},
+	wire.InvalidTopicName:                      {core.FaultInvalid, false, "name a topic that the broker takes"},
+	wire.IncompatibleSchema:                    {core.FaultUnsupported, false, "use a topic without a schema, or one for bytes"},
+	wire.NotAllowedError:                       {core.FaultUnsupported, false, "look into the topic's and the namespace's policies"},
+	wire.TransactionCoordinatorNotFound:        {core.FaultUnsupported, false, ""},
+	wire.InvalidTxnStatus:                      {core.FaultUnsupported, false, ""},
+	wire.TransactionConflict:                   {core.FaultUnsupported, false, ""},
+	wire.TransactionNotFound:                   {core.FaultUnsupported, false, ""},
+}
+
+// results by those of the library's own errors that say more than that something
+// failed; never written to.
+var results = map[pulsar.Result]advice{
+	pulsar.TimeoutError:                          {core.FaultTimeout, true, ""},
+	pulsar.InvalidConfiguration:                  {core.FaultInvalid, false, ""},
+	pulsar.InvalidTopicName:                      {core.FaultInvalid, false, "name a topic that the broker takes"},
+	pulsar.InvalidURL:                            {core.FaultInvalid, false, example},
+	pulsar.InvalidMessage:                        {core.FaultInvalid, false, ""},
+	pulsar.MessageTooBig:                         {core.FaultTooLarge, false, "make the message smaller"},
+	pulsar.SchemaFailure:                         {core.FaultUnsupported, false, ""},
+	pulsar.OperationNotSupported:                 {core.FaultUnsupported, false, ""},
+	pulsar.UnsupportedVersionError:               {core.FaultUnsupported, false, ""},
+	pulsar.AuthenticationError:                   {core.FaultDenied, false, "set a token or a certificate that the broker takes"},
+	pulsar.AuthorizationError:                    {core.FaultDenied, false, fixPermission},
+	pulsar.ErrorGettingAuthenticationData:        {core.FaultDenied, true, "look at the files of token_file, tls_cert and tls_key"},
+	pulsar.TopicNotFound:                         {core.FaultNotFound, false, fixTopic},
+	pulsar.SubscriptionNotFound:                  {core.FaultNotFound, false, ""},
+	pulsar.TopicTerminated:                       {core.FaultClosed, false, "publish to another topic: this one takes nothing any more"},
+	pulsar.ConsumerBusy:                          {core.FaultConflict, true, ""},
+	pulsar.ProducerFenced:                        {core.FaultConflict, false, "end the other producer, which has the topic for itself"},
+	pulsar.ProducerClosed:                        {core.FaultClosed, true, ""},
+	pulsar.ConsumerClosed:                        {core.FaultClosed, true, ""},
+	pulsar.AlreadyClosedError:                    {core.FaultClosed, true, ""},
+	pulsar.ProducerQueueIsFull:                   {core.FaultExhausted, true, "publish more slowly, or raise publish_window"},
+	pulsar.ClientMemoryBufferIsFull:              {core.FaultExhausted, true, "publish more slowly"},
+	pulsar.MaxConcurrentOperationsReached:        {core.FaultExhausted, true, ""},
+	pulsar.ProducerBlockedQuotaExceededError:     {core.FaultExhausted, true, fixQuota},
+	pulsar.ProducerBlockedQuotaExceededException: {core.FaultExhausted, true, fixQuota},
+}
+
+// maxLine is how much of a foreign text is shown, in bytes: brokers send what their
+// exceptions say.
+const maxLine = 400
+
+// line is a foreign text as one printable line of bounded length.
+func line(s string) string {
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	if len(s) <= maxLine {
+		return s
+	}
+	cut := maxLine
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}
