@@ -10,7 +10,7 @@ PROTO   := pluginapi/proto
 IMAGE   := $(PROTO)/image.binpb
 FUZZTIME ?= 15s
 
-PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt
+PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt ./plugins/pulsar/longshore-transport-pulsar
 # Modules of their own.
 MODULES := examples/custom-transport examples/redis-transport
 
@@ -83,7 +83,7 @@ soak-mqtt: ## storms over MQTT: 100,000 messages, 50 cuts, 20 stops of the broke
 .PHONY: bench
 bench: ## hop, stream files, ZeroMQ, MQTT, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
 	@mkdir -p $(BIN)
-	$(GO) build -o $(BIN)/ ./internal/bench/... ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt
+	$(GO) build -o $(BIN)/ ./internal/bench/... ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt ./plugins/pulsar/longshore-transport-pulsar
 	$(BIN)/longshore-bench -json bench-hop.json
 
 .PHONY: fuzz

@@ -9,10 +9,10 @@ import (
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 )
 
-// headRoom is what properties and keys may take beside a payload of the largest
+// HeadRoom is how many bytes properties and keys may take beside a payload of the largest
 // size. The server reads frames of its limit and 10 KiB, of which names, numbers and
 // the lengths of all parts take the rest.
-const headRoom = 8 << 10
+const HeadRoom = 8 << 10
 
 // propertySize is what a property takes beside name and value.
 const propertySize = 16
@@ -29,8 +29,8 @@ func CheckSize(name string, m *pulsar.ProducerMessage, limit int) *core.Fault {
 	for k, v := range m.Properties {
 		head += len(k) + len(v) + propertySize
 	}
-	if n := len(m.Payload) + head; n > limit+headRoom {
-		return tooLarge(fix, "%s: payload and headers have %d bytes, the limit is %d", fault.PublishTo(name), n, limit+headRoom)
+	if n := len(m.Payload) + head; n > limit+HeadRoom {
+		return tooLarge(fix, "%s: payload and headers have %d bytes, the limit is %d", fault.PublishTo(name), n, limit+HeadRoom)
 	}
 	return nil
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pulsar
+
+import (
+	"context"
+	"sync"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+)
+
+// conn is the connected endpoint.
+type conn struct {
+	endpoint *endpoint
+	client   *client.Client
+	options  publishOptions
+
+	mu     sync.Mutex // of what follows
+	closed bool
+}
+
+func newConn(e *endpoint, c *client.Client) *conn { return &conn{endpoint: e, client: c} }
+
+// ReportLink reports whether a broker can be reached.
+func (c *conn) ReportLink(report func(pluginapi.LinkState)) {
+	c.client.WatchLink(func(up bool, reason string) { report(pluginapi.LinkState{Up: up, Reason: reason}) })
+}
+
+// Subscribe opens a subscription.
+func (c *conn) Subscribe(_ context.Context, g pluginapi.Registration) (pluginapi.Subscription, error) {
+	doing := "subscribe to " + shown(g.Name)
+	if _, found := c.endpoint.readRegistration(&g); len(found) > 0 {
+		return nil, refused(doing, found)
+	}
+	return nil, fault.Refusal(core.FaultUnsupported, "%s: not built", doing)
+}
+
+// Publish publishes.
+func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
+	for i := range msgs {
+		if _, err := c.options.of(msgs[i].Options); err != nil {
+			done(i, pluginapi.Refused(fault.Of(fault.PublishTo(msgs[i].Message.Name), err)))
+			continue
+		}
+		done(i, pluginapi.Refused(fault.Refusal(core.FaultUnsupported, "%s: not built", fault.PublishTo(msgs[i].Message.Name))))
+	}
+}
+
+// Close ends the connection.
+func (c *conn) Close(ctx context.Context) ([]byte, error) {
+	c.mu.Lock()
+	again := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if again {
+		return nil, nil
+	}
+	return nil, c.client.Close(ctx)
+}
+
+// refused is the fault of a registration that is refused.
+func refused(doing string, found []pluginapi.Finding) *core.Fault {
+	f := &core.Fault{Code: core.FaultInvalid, Message: doing}
+	for i := range found {
+		f.Diagnostics = append(f.Diagnostics, core.Diagnostic{Path: found[i].Option, Message: found[i].Message, Fix: found[i].Fix})
+	}
+	return f
+}
