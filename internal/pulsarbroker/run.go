@@ -5,13 +5,14 @@ package pulsarbroker
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 )
 
-// Run runs a broker until ctx ends, for commands; serving is called with its URL
-// when it serves.
-func Run(ctx context.Context, c Config, serving func(url string)) (err error) {
+// Run runs a broker until ctx ends, for commands, and prints its URL to out when
+// it serves.
+func Run(ctx context.Context, c Config, out io.Writer) error {
 	folder, err := os.MkdirTemp("", "longshore-pulsar-")
 	if err != nil {
 		return err
@@ -31,7 +32,10 @@ func Run(ctx context.Context, c Config, serving func(url string)) (err error) {
 		}
 		return s.stop()
 	}
-	serving((&Broker{nil, s}).URL())
+	if _, err := fmt.Fprintln(out, (&Broker{nil, s}).URL()); err != nil {
+		s.kill()
+		return err
+	}
 	select {
 	case <-ctx.Done():
 		return s.stop()

@@ -23,7 +23,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := pulsarbroker.Run(ctx, c, func(url string) { fmt.Fprintln(os.Stdout, url) }); err != nil {
+	if err := pulsarbroker.Run(ctx, c, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "longshore-pulsar:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // stop has been called

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package proxy
+package tcpproxy
 
 import (
 	"bufio"
-	"errors"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -51,11 +49,10 @@ func (c *pair) pass(d Direction) {
 // packets passes packets on, until an end is closed or is to be.
 func (c *pair) packets(d Direction, from *bufio.Reader) {
 	for {
-		packet, err := read(from)
+		packet, kind, err := c.p.read(from, c.p.Address())
 		if err != nil {
 			return
 		}
-		kind := int(packet[0] >> 4)
 		c.p.waits(d, c.gone)
 		at, ends := c.p.passing(d, kind)
 		switch {
@@ -73,32 +70,4 @@ func (c *pair) packets(d Direction, from *bufio.Reader) {
 			return
 		}
 	}
-}
-
-// read reads one packet, whose fixed header is a byte and a length of up to four
-// bytes of seven bits each, the lowest first [MQTT 5.0, 2.1].
-func read(from *bufio.Reader) ([]byte, error) {
-	first, err := from.ReadByte()
-	if err != nil {
-		return nil, err
-	}
-	packet, length := []byte{first}, 0
-	for shift := 0; ; shift += 7 {
-		b, err := from.ReadByte()
-		if err != nil {
-			return nil, err
-		}
-		packet = append(packet, b)
-		length |= int(b&0x7f) << shift
-		if b&0x80 == 0 {
-			break
-		}
-		if shift == 21 {
-			return nil, errors.New("a length of more than four bytes")
-		}
-	}
-	head := len(packet)
-	packet = append(packet, make([]byte, length)...)
-	_, err = io.ReadFull(from, packet[head:])
-	return packet, err
 }
