@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+)
+
+// lastWait is what Close allows producers to close where its context has ended.
+const lastWait = 500 * time.Millisecond
+
+// Close takes nothing more, waits until every message has its receipt, and closes
+// the producers. Where ctx ends first, what the library was not given is refused and
+// the rest is unknown; the error is ctx's. When it returns every receipt has been
+// given. The library's calls that are still out then end with its client.
+func (o *Outbox) Close(ctx context.Context) error {
+	o.mu.Lock()
+	o.closed = true
+	o.flush(ctx)
+	o.mu.Unlock()
+	err := o.answered(ctx)
+	if err != nil {
+		o.end(fault.Passing(core.FaultUnavailable, "allow more time for the stop", "the endpoint was closed before the broker answered"))
+		_ = o.answered(context.WithoutCancel(ctx))
+	}
+	o.mu.Lock()
+	if !o.stopped() {
+		close(o.stop)
+	}
+	for p := range o.producers {
+		p.discard()
+	}
+	if o.timer != nil && o.timer.Stop() {
+		o.work.Done()
+	}
+	o.timer = nil
+	o.leave()
+	if closing := o.await(ctx); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// flush has the library send what it gathers; o.mu is held.
+func (o *Outbox) flush(ctx context.Context) {
+	if o.c.Batch <= 0 {
+		return
+	}
+	for p := range o.producers {
+		o.work.Go(func() { _ = p.library.FlushWithCtx(ctx) }) // each message has its own receipt
+	}
+}
+
+// answered waits until every receipt has been given.
+func (o *Outbox) answered(ctx context.Context) error {
+	for o.count.Load() > 0 {
+		select {
+		case <-o.rest:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// await waits for goroutines, a moment longer than ctx.
+func (o *Outbox) await(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		o.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	t := time.NewTimer(lastWait)
+	defer t.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-t.C:
+		return ctx.Err()
+	}
+}
+
+// Fail ends all that is there and refuses what comes, for a reason that will not
+// pass: the endpoint connects no more.
+func (o *Outbox) Fail(f *core.Fault) {
+	o.mu.Lock()
+	o.failed = f
+	o.mu.Unlock()
+	o.end(f)
+}
+
+// end answers every message.
+func (o *Outbox) end(why *core.Fault) {
+	o.mu.Lock()
+	for e := o.open.first; e != nil; e = o.open.first {
+		f := because(e.post.Name, why)
+		if e.by == nil {
+			f.Message += "; the message was not sent"
+			e.finish(pluginapi.Refused(f))
+			continue
+		}
+		maybe(f)
+		e.by.discard() // so that it is not sent later
+		e.finish(pluginapi.Unknown(f))
+	}
+	o.leave()
+}
+
+// arm sets the timer for the oldest message, unless it is set; o.mu is held.
+func (o *Outbox) arm(d time.Duration) {
+	if o.timer == nil {
+		o.work.Add(1)
+		o.timer = time.AfterFunc(d, o.ring)
+	}
+}
+
+// ring answers what has waited as long as it may. A producer that has not answered
+// is closed: else what it has might be sent when nobody counts on it any more.
+func (o *Outbox) ring() {
+	defer o.work.Done()
+	o.mu.Lock()
+	o.timer = nil
+	now := time.Now()
+	for e := o.open.first; e != nil; e = o.open.first {
+		if left := e.due.Sub(now); left > 0 {
+			o.arm(left)
+			break
+		}
+		l, p := e.lane, e.by
+		e.finish(e.overdue())
+		if p != nil {
+			p.discard()
+		}
+		l.pump()
+	}
+	o.leave()
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/apache/pulsar-client-go/pulsar/log"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/outbox"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+var broker pulsarbroker.Shared
+
+func TestMain(m *testing.M) { broker.Main(m) }
+
+// kit is an outbox with its client.
+type kit struct {
+	tb     testing.TB
+	box    *outbox.Outbox
+	client *client.Client
+}
+
+// open returns an outbox at a broker, closed when the test ends.
+func open(tb testing.TB, b *pulsarbroker.Broker, change ...func(*outbox.Config)) *kit {
+	tb.Helper()
+	k := &kit{tb: tb, client: connect(tb, b.URL())}
+	c := outbox.Config{Client: k.client, Timeout: 10 * time.Second}
+	for _, f := range change {
+		f(&c)
+	}
+	k.box = outbox.New(c)
+	tb.Cleanup(func() { k.close(5 * time.Second) })
+	return k
+}
+
+// connect returns a client, closed when the test ends.
+func connect(tb testing.TB, url string) *client.Client {
+	tb.Helper()
+	address, err := client.ParseURL(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c, err := client.New(client.Config{Address: address, OperationTimeout: 5 * time.Second})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := c.Connect(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 5*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			tb.Logf("close the client: %v", err)
+		}
+	})
+	return c
+}
+
+func (k *kit) close(limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.tb.Context()), limit)
+	defer cancel()
+	if err := k.box.Close(ctx); err != nil {
+		k.tb.Logf("close the outbox: %v", err)
+	}
+}
+
+// receipts gathers what becomes of messages.
+type receipts struct {
+	tb   testing.TB
+	mu   sync.Mutex
+	got  map[int]pluginapi.Receipt
+	when map[int]time.Time
+	more chan struct{}
+}
+
+func newReceipts(tb testing.TB) *receipts {
+	return &receipts{tb: tb, got: make(map[int]pluginapi.Receipt), when: make(map[int]time.Time), more: make(chan struct{}, 1)}
+}
+
+func (r *receipts) done(i int, receipt pluginapi.Receipt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, twice := r.got[i]; twice {
+		r.tb.Errorf("message %d has two receipts", i)
+	}
+	r.got[i], r.when[i] = receipt, time.Now()
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
+}
+
+// await returns the receipts once there are n.
+func (r *receipts) await(n int, limit time.Duration) map[int]pluginapi.Receipt {
+	r.tb.Helper()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for {
+		r.mu.Lock()
+		if len(r.got) >= n {
+			defer r.mu.Unlock()
+			return r.got
+		}
+		have := len(r.got)
+		r.mu.Unlock()
+		select {
+		case <-r.more:
+		case <-late.C:
+			r.tb.Fatalf("%d of %d receipts within %s", have, n, limit)
+		}
+	}
+}
+
+// confirmed wants n receipts, all of them confirmed.
+func (r *receipts) confirmed(n int) map[int]pluginapi.Receipt {
+	r.tb.Helper()
+	got := r.await(n, 30*time.Second)
+	for i, x := range got {
+		if x.Status != pluginapi.ReceiptConfirmed {
+			r.tb.Fatalf("message %d: %v, %v", i, x.Status, x.Fault)
+		}
+	}
+	return got
+}
+
+// post publishes a text.
+func (k *kit) post(r *receipts, i int, to, text string) *core.Fault {
+	return k.send(r, i, to, &pulsar.ProducerMessage{Payload: []byte(text)})
+}
+
+func (k *kit) send(r *receipts, i int, to string, m *pulsar.ProducerMessage) *core.Fault {
+	n, err := topic.Parse(to)
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	return k.box.Add(&outbox.Post{Topic: n, Name: to, Message: m, Done: r.done, I: i})
+}
+
+// one publishes a text and returns its receipt.
+func (k *kit) one(to, text string) pluginapi.Receipt {
+	k.tb.Helper()
+	r := newReceipts(k.tb)
+	if f := k.post(r, 0, to, text); f != nil {
+		k.tb.Fatal(f)
+	}
+	return r.await(1, 30*time.Second)[0]
+}
+
+// peer is a client of the library alone.
+func peer(tb testing.TB, b *pulsarbroker.Broker) pulsar.Client {
+	tb.Helper()
+	c, err := pulsar.NewClient(pulsar.ClientOptions{
+		URL: b.URL(), Logger: log.DefaultNopLogger(), MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: 5 * time.Second,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// read returns the first n messages of a topic.
+func read(tb testing.TB, b *pulsarbroker.Broker, from string, n int) []pulsar.Message {
+	tb.Helper()
+	c, err := peer(tb, b).Subscribe(pulsar.ConsumerOptions{
+		Topic: from, SubscriptionName: "reader", Type: pulsar.Exclusive, SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer c.Close()
+	return receive(tb, c, n)
+}
+
+func receive(tb testing.TB, c pulsar.Consumer, n int) []pulsar.Message {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	defer cancel()
+	var got []pulsar.Message
+	for len(got) < n {
+		m, err := c.Receive(ctx)
+		if err != nil {
+			tb.Fatalf("%d of %d messages: %v", len(got), n, err)
+		}
+		_ = c.Ack(m)
+		got = append(got, m)
+	}
+	return got
+}
+
+// name returns the name of a topic that no other test has.
+func name(tb testing.TB, suffix string) string {
+	return fmt.Sprintf("%s-%s", clean(tb.Name()), suffix)
+}
+
+func clean(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c == '/' || c == '#' || c == ' ' {
+			b[i] = '-'
+		}
+	}
+	return string(b)
+}
