@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 func TestPluginList(t *testing.T) {
 	r := finish(t, command(t, "plugin", "list"))
 	lines := strings.Split(r.out, "\n")
-	for i, name := range []string{"file", "mqtt", "pipe", "zmq"} {
+	for i, name := range []string{"file", "mqtt", "pipe", "pulsar", "zmq"} {
 		want := []string{name, filepath.Join(bin, "longshore-transport-"+name), "beside", "the", "executable"}
 		if r.status != 0 || len(lines) < i+2 || !slices.Equal(strings.Fields(lines[i+1]), want) {
 			t.Errorf("got status %d, want a line of %q:\n%s", r.status, want, r.out)
@@ -114,7 +114,7 @@ func TestPluginList(t *testing.T) {
 		Name, Path, Found string
 		Hidden            bool
 	}
-	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list) != 5 {
+	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list) != 6 {
 		t.Fatalf("got %q: %v", r.out, err)
 	}
 	if list[0].Hidden || list[0].Path != filepath.Join(dir, "longshore-transport-pipe") || list[1].Name != "file" || list[1].Hidden || list[3].Name != "pipe" || !list[3].Hidden {

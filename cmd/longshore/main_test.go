@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(dir)
 		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
 			"./cmd/longshore", "./plugins/pipe/longshore-transport-pipe", "./plugins/file/longshore-transport-file",
-			"./plugins/zmq/longshore-transport-zmq", "./plugins/mqtt/longshore-transport-mqtt", "./internal/mosquitto/longshore-mqtt-outside")
+			"./plugins/zmq/longshore-transport-zmq", "./plugins/mqtt/longshore-transport-mqtt", "./internal/mosquitto/longshore-mqtt-outside",
+			"./plugins/pulsar/longshore-transport-pulsar", "./internal/pulsarbroker/longshore-pulsar-outside")
 		build.Dir = "../.."
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)

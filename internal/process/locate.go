@@ -113,7 +113,7 @@ func (e *LocateError) Fix() string {
 // The transports whose plugins are part of the module itself.
 const (
 	ownModule     = "github.com/longshore-go/longshore"
-	ownTransports = "file mqtt pipe zmq"
+	ownTransports = "file mqtt pipe pulsar zmq"
 )
 
 // Folder is one place of the search for plugins.

@@ -316,10 +316,11 @@ func TestLocateErrorNamesWhatMatters(t *testing.T) {
 // The fix ends with how to get the file.
 func TestLocateErrorSaysHowToGetIt(t *testing.T) {
 	for name, want := range map[string]string{
-		"pipe":  "to get it: go install github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe@latest",
-		"mqtt":  "to get it: go install github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt@latest",
-		"zmq":   "to get it: go install github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq@latest",
-		"kafka": "to get it: go install <its module>/longshore-transport-kafka@latest",
+		"pulsar": "to get it: go install github.com/longshore-go/longshore/plugins/pulsar/longshore-transport-pulsar@latest",
+		"pipe":   "to get it: go install github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe@latest",
+		"mqtt":   "to get it: go install github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt@latest",
+		"zmq":    "to get it: go install github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq@latest",
+		"kafka":  "to get it: go install <its module>/longshore-transport-kafka@latest",
 	} {
 		if got := (&LocateError{Name: name}).Fix(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s: got %q", name, got)

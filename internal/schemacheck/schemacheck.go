@@ -97,8 +97,13 @@ func collect(e *jsonschema.ValidationError, schema any, out *[]core.Diagnostic) 
 		}
 	case *kind.AdditionalProperties:
 		known := fields(schema, e.SchemaURL)
+		not, _ := at(schema, e.SchemaURL)["x-longshore-unsupported"].(map[string]any)
 		for _, name := range k.Properties {
-			*out = append(*out, core.Diagnostic{Path: joinPath(where, name), Message: "is no known field", Fix: unknownFix(name, known)})
+			d := core.Diagnostic{Path: joinPath(where, name), Message: "is no known field", Fix: unknownFix(name, known)}
+			if fix, ok := not[name].(string); ok {
+				d.Message, d.Fix = "is not supported", fix
+			}
+			*out = append(*out, d)
 		}
 	default:
 		message, fix := schemaMessage(e.ErrorKind)

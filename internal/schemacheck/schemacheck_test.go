@@ -12,7 +12,7 @@ import (
 )
 
 const testSchema = `{
-	"type": "object", "additionalProperties": false, "required": ["address"],
+	"type": "object", "additionalProperties": false, "required": ["address"], "x-longshore-unsupported": {"oauth": "use password"},
 	"properties": {
 		"address": {"type": "string", "pattern": "^tcp://"},
 		"password": {"type": "string", "minLength": 20},
@@ -34,6 +34,7 @@ func TestCheckSchemaNamesFieldPaths(t *testing.T) {
 		"right":          {`{"address": "tcp://x", "qos": 1}`, nil},
 		"missing":        {`{}`, []core.Diagnostic{{Path: "address", Message: "is required", Fix: "set it"}}},
 		"unknown":        {`{"address": "tcp://x", "adddress": 1}`, []core.Diagnostic{{Path: "adddress", Message: "is no known field", Fix: "did you mean address?"}}},
+		"unsupported":    {`{"address": "tcp://x", "oauth": {}}`, []core.Diagnostic{{Path: "oauth", Message: "is not supported", Fix: "use password"}}},
 		"unknown within": {`{"address": "tcp://x", "peers": [{"host": "a"}]}`, []core.Diagnostic{{Path: "peers[0].host", Message: "is no known field", Fix: "remove it, or use one of name, or/other"}}},
 		"nested":         {`{"address": "tcp://x", "tls": {}}`, []core.Diagnostic{{Path: "tls.ca_file", Message: "is required", Fix: "set it"}}},
 		"in a list":      {`{"address": "tcp://x", "topics": [{"name": "a"}, {"name": 2}]}`, []core.Diagnostic{{Path: "topics[1].name", Message: "has the type number", Fix: "use the type string"}}},

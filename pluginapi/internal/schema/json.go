@@ -22,6 +22,7 @@ const (
 	keySecret = "x-longshore-secret" // never shown
 	keyMin    = "x-longshore-min"    // of a duration
 	keyMax    = "x-longshore-max"
+	keyNot    = "x-longshore-unsupported" // names that are refused, and what to do in their place
 )
 
 // pair is one member of an ordered object.
@@ -131,6 +132,13 @@ func (t *Type) objectMembers() object {
 	o := object{{"type", "object"}, {"properties", properties}}
 	if len(required) > 0 {
 		o = append(o, pair{"required", required})
+	}
+	if len(t.Not) > 0 {
+		not := object{}
+		for _, n := range t.Not {
+			not = append(not, pair{n.Name, n.Fix})
+		}
+		o = append(o, pair{keyNot, not})
 	}
 	return append(o, pair{"additionalProperties", false})
 }
