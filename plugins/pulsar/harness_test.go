@@ -3,19 +3,30 @@
 package pulsar_test
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// broker is one for all tests of the package; each has topics of its own.
+var broker pulsarbroker.Shared
+
+// TestMain lets more tests run side by side than there are processors: most of
+// what they do is wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		_ = p.Value.Set("8")
+	}
+	broker.Main(m)
+}
 
 // nowhere are settings of an endpoint that is not connected.
 func nowhere() settings.Settings {

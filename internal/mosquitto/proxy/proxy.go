@@ -29,11 +29,11 @@ const (
 	Disconnect = 14
 )
 
-// Direction is where a packet goes, and Place where in it a connection is cut.
-type (
-	Direction = tcpproxy.Direction
-	Place     = tcpproxy.Place
-)
+// Direction is where a packet goes.
+type Direction = tcpproxy.Direction
+
+// Place says where in the packet that a cut waits for the connection is cut.
+type Place = tcpproxy.Place
 
 // The directions and places.
 const (

@@ -41,11 +41,11 @@ const (
 	AckResponse   = 38
 )
 
-// Direction is where a command goes, and Place where in it a connection is cut.
-type (
-	Direction = tcpproxy.Direction
-	Place     = tcpproxy.Place
-)
+// Direction is where a command goes.
+type Direction = tcpproxy.Direction
+
+// Place says where in the command that a cut waits for the connection is cut.
+type Place = tcpproxy.Place
 
 // The directions and places.
 const (
