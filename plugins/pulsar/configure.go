@@ -4,7 +4,9 @@ package pulsar
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -49,6 +51,10 @@ func (e *endpoint) check() []core.Diagnostic {
 		if s.BatchMessages != 0 {
 			wrong.add("batch_messages", message, fix)
 		}
+	}
+	if s.BatchDelay >= s.PublishTimeout {
+		wrong.add("batch_delay", fmt.Sprintf("is %v, and a publish may take %v", time.Duration(s.BatchDelay), time.Duration(s.PublishTimeout)),
+			"use less than publish_timeout")
 	}
 	return wrong
 }

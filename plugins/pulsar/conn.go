@@ -4,6 +4,7 @@ package pulsar
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/longshore-go/longshore/core"
@@ -14,15 +15,17 @@ import (
 
 // conn is the connected endpoint.
 type conn struct {
-	endpoint *endpoint
-	client   *client.Client
-	options  publishOptions
+	endpoint  *endpoint
+	client    *client.Client
+	publisher *publisher
 
 	mu     sync.Mutex // of what follows
 	closed bool
 }
 
-func newConn(e *endpoint, c *client.Client) *conn { return &conn{endpoint: e, client: c} }
+func newConn(e *endpoint, c *client.Client) *conn {
+	return &conn{endpoint: e, client: c, publisher: newPublisher(e, c)}
+}
 
 // ReportLink reports whether a broker can be reached.
 func (c *conn) ReportLink(report func(pluginapi.LinkState)) {
@@ -38,17 +41,6 @@ func (c *conn) Subscribe(_ context.Context, g pluginapi.Registration) (pluginapi
 	return nil, fault.Refusal(core.FaultUnsupported, "%s: not built", doing)
 }
 
-// Publish publishes.
-func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
-	for i := range msgs {
-		if _, err := c.options.of(msgs[i].Options); err != nil {
-			done(i, pluginapi.Refused(fault.Of(fault.PublishTo(msgs[i].Message.Name), err)))
-			continue
-		}
-		done(i, pluginapi.Refused(fault.Refusal(core.FaultUnsupported, "%s: not built", fault.PublishTo(msgs[i].Message.Name))))
-	}
-}
-
 // Close ends the connection.
 func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	c.mu.Lock()
@@ -58,7 +50,7 @@ func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	if again {
 		return nil, nil
 	}
-	return nil, c.client.Close(ctx)
+	return nil, errors.Join(c.publisher.out.Close(ctx), c.client.Close(ctx))
 }
 
 // refused is the fault of a registration that is refused.

@@ -28,7 +28,9 @@ func (e *endpoint) Connect(ctx context.Context, _ []byte) (pluginapi.Conn, error
 		return nil, fault.Of(doing, err)
 	}
 	e.introduce()
-	return newConn(e, c), nil
+	conn := newConn(e, c)
+	conn.publisher.keep(ctx, e)
+	return conn, nil
 }
 
 // introduce says once what the settings mean that people may not expect.

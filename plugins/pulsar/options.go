@@ -50,6 +50,9 @@ func checkPublish(o *settings.PublishOptions, s *settings.Settings) []core.Diagn
 	if o.SequenceID != nil && s.ProducerName == "" {
 		wrong.add("sequence_id", "is given, and the producers have a new name at each start", "set producer_name, or leave it out")
 	}
+	if o.SequenceID != nil && s.Batching {
+		wrong.add("sequence_id", "is given, and the broker sees one number for a whole batch", "set batching: false, or leave it out")
+	}
 	if d := time.Duration(o.DeliverAfter); d >= MaxDelay {
 		wrong.add("deliver_after", fmt.Sprintf("is %v", d), fmt.Sprintf("use less than %v", MaxDelay))
 	}

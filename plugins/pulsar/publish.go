@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pulsar
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/outbox"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/settings"
+)
+
+// The defaults of batching.
+const (
+	defaultBatchDelay    = time.Millisecond
+	defaultBatchMessages = 1000
+)
+
+// maxNames is how many names of destinations are read once.
+const maxNames = 1024
+
+// keepLimit is how long the dead letters' subscriptions may take at a start.
+const keepLimit = 10 * time.Second
+
+// publisher publishes for a conn. Publish is called by one goroutine at a time.
+type publisher struct {
+	settings *settings.Settings
+	client   *client.Client
+	out      *outbox.Outbox
+	options  publishOptions
+	names    map[string]topic.Name
+}
+
+func newPublisher(e *endpoint, c *client.Client) *publisher {
+	s := &e.settings
+	config := outbox.Config{
+		Client: c, Timeout: time.Duration(s.PublishTimeout), Window: s.PublishWindow, Producers: s.MaxProducers,
+		Name: s.ProducerName, Discovery: time.Duration(s.DiscoveryInterval), Compression: compressions[s.Compression],
+		Log: e.log,
+	}
+	if s.Batching {
+		config.Batch = cmp.Or(time.Duration(s.BatchDelay), defaultBatchDelay)
+		config.BatchMessages = cmp.Or(s.BatchMessages, defaultBatchMessages)
+	}
+	return &publisher{settings: s, client: c, out: outbox.New(config), names: make(map[string]topic.Name)}
+}
+
+// compressions are the library's values of the setting.
+var compressions = map[string]pulsar.CompressionType{
+	settings.CompressionNone: pulsar.NoCompression,
+	settings.CompressionLZ4:  pulsar.LZ4,
+	settings.CompressionZLib: pulsar.ZLib,
+	settings.CompressionZSTD: pulsar.ZSTD,
+}
+
+// Publish sends messages in order and waits for nobody. A receipt is confirmed when
+// the broker has stored the message.
+func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
+	for i := range msgs {
+		if f := c.publisher.publish(&msgs[i], i, done); f != nil {
+			done(i, pluginapi.Refused(f))
+		}
+	}
+}
+
+// publish has one message sent. Unless it returns a fault done is called.
+func (p *publisher) publish(m *pluginapi.Outgoing, i int, done func(int, pluginapi.Receipt)) *core.Fault {
+	name := m.Message.Name
+	to, err := p.topic(name)
+	if err != nil {
+		return fault.Of(fault.PublishTo(name), err)
+	}
+	o, err := p.options.of(m.Options)
+	if err != nil {
+		return fault.Of(fault.PublishTo(name), err)
+	}
+	if wrong := checkPublish(o, p.settings); len(wrong) > 0 {
+		return &core.Fault{Code: core.FaultInvalid, Message: fault.PublishTo(name), Diagnostics: wrong}
+	}
+	if f := message.Check(&m.Message); f != nil {
+		return f
+	}
+	out := p.message(m, o)
+	if f := message.CheckSize(name, out, p.limit()); f != nil {
+		return f
+	}
+	return p.out.Add(&outbox.Post{Topic: to, Name: name, Message: out, Done: done, I: i})
+}
+
+// topic reads the name of a destination.
+func (p *publisher) topic(name string) (topic.Name, error) {
+	if n, ok := p.names[name]; ok {
+		return n, nil
+	}
+	n, err := topic.Parse(name)
+	if err != nil {
+		return topic.Name{}, err
+	}
+	if len(p.names) >= maxNames {
+		clear(p.names)
+	}
+	p.names[name] = n
+	return n, nil
+}
+
+// message is what is published of a message. The option DeliverAfter beats what the
+// host asks for.
+func (p *publisher) message(m *pluginapi.Outgoing, o *settings.PublishOptions) *pulsar.ProducerMessage {
+	said := message.Options{Key: o.Key, OrderingKey: o.OrderingKey, EventTime: o.EventTime}
+	var out *pulsar.ProducerMessage
+	if m.Carry == nil {
+		out = message.For(&m.Message, said)
+	} else {
+		out = message.DeadLetter(&m.Message, said, m.Carry)
+	}
+	out.SequenceID = o.SequenceID
+	out.DeliverAfter = m.DeliverAfter
+	if d := time.Duration(o.DeliverAfter); d > 0 {
+		out.DeliverAfter = d
+	}
+	return out
+}
+
+// limit is the most bytes of a payload: the setting's, or the broker's where that is
+// lower.
+func (p *publisher) limit() int {
+	return min(int(p.settings.MaxMessageSize), p.client.MaxMessageSize())
+}
+
+// keep gives dead letters their subscription, all at once. What fails is a warning:
+// the broker may know the topic only later, or let somebody else make it.
+func (p *publisher) keep(ctx context.Context, e *endpoint) {
+	subscription := *p.settings.DeadLetterSubscription
+	if subscription == "" || len(e.dead) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepLimit)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, n := range e.dead {
+		all.Go(func() {
+			if err := p.out.Keep(ctx, n, subscription); err != nil {
+				e.log.Warn(fmt.Sprintf("the dead letter %s keeps nothing until it has a subscription", n), "error", err,
+					"fix", "make the subscription "+subscription+" of it, or another one")
+			}
+		})
+	}
+	all.Wait()
+}
