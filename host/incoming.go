@@ -25,6 +25,7 @@ type Incoming interface {
 	Endpoint() string            // the name of the subscription's endpoint
 	Subscription() string        // the subscription's name
 	Published() time.Time        // when it was published; zero = unknown
+	Position() []byte            // where it stands, see Message.Position; nil = unknown
 	Snoozes() int                // how often it was put off without being counted
 	OnNotAcked(undo func(error)) // see Message.OnNotAcked
 
@@ -92,6 +93,14 @@ func (e *envelope) payload() []byte {
 		return nil
 	}
 	return e.delivery.Message.Payload
+}
+
+// position returns where the delivery stands.
+func (e *envelope) position() []byte {
+	if e.delivery == nil {
+		return nil
+	}
+	return e.delivery.Position
 }
 
 // undone tells those who want to know that a delivery is not acked after all.

@@ -70,6 +70,11 @@ func (m *Message[T]) Published() time.Time {
 	return m.e.delivery.Published
 }
 
+// Position returns where the message stands in its source, for [AtPosition]; nil
+// where the transport does not say. It is the transport's own and is valid as the
+// payload is.
+func (m *Message[T]) Position() []byte { return m.e.position() }
+
 // Snoozes counts how often the handler has put this delivery off without being
 // counted.
 func (m *Message[T]) Snoozes() int {

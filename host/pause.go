@@ -13,6 +13,7 @@ type pausing struct {
 	mu     sync.Mutex
 	paused bool
 	lane   *settlement.Lane // of the run that serves; nil = none does
+	seeks  bool             // its transport can move it
 }
 
 // Pause has the subscription begin nothing more, from now on until Resume.
@@ -57,11 +58,11 @@ func (s *Subscription) pause(on bool) {
 }
 
 // begin makes the lane of a run.
-func (p *pausing) begin(o settlement.LaneOptions) *settlement.Lane {
+func (p *pausing) begin(o settlement.LaneOptions, seeks bool) *settlement.Lane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o.Paused = p.paused
-	p.lane = settlement.NewLane(o)
+	p.lane, p.seeks = settlement.NewLane(o), seeks
 	return p.lane
 }
 

@@ -105,7 +105,7 @@ func (r *run) build() {
 	for _, s := range r.subs {
 		s.hooks = newHooks(s)
 		s.sub.handled.runs.serve(s)
-		s.lane = s.sub.pausing.begin(s.laneOptions())
+		s.lane = s.sub.pausing.begin(s.laneOptions(), s.on.spec.GetSeeks())
 	}
 	r.host.show(r)
 }

@@ -29,6 +29,10 @@ func (t *lateTable) add(id uint64, handle any) {
 	}
 }
 
+// clear forgets all: an ack of what was read before a seek would take away what
+// is to come again.
+func (t *lateTable) clear() { t.handles, t.order = nil, nil }
+
 // within appends the ids from first to last, ascending by age.
 func (t *lateTable) within(ids []uint64, first, last uint64) []uint64 {
 	for _, id := range t.order {

@@ -22,6 +22,9 @@ const (
 	// dullPause is the wait after a Receive that had nothing to say although it
 	// should have blocked.
 	dullPause = 20 * time.Millisecond
+	// seekLimit bounds a Seek, during which nothing is delivered: it may have to ask
+	// a broker, and that again after a lost connection.
+	seekLimit = time.Minute
 	// maxDull is how often in a row a Receive with room may say nothing before
 	// it is slowed down and complained about.
 	maxDull = 100
@@ -321,6 +324,7 @@ func (r *receiver) seek() {
 	for _, id := range r.ids {
 		x.ledger.Remove(id)
 	}
+	x.late.clear()
 	next := x.ledger.Next()
 	x.mu.Unlock()
 	r.pending, r.caughtUp = nil, false
@@ -341,8 +345,10 @@ func (r *receiver) move(to Position, over bool) *core.Fault {
 	case over:
 		return newFault(core.FaultClosed, "seek: the subscription has ended")
 	}
+	ctx, cancel := context.WithTimeout(x.ctx, seekLimit)
+	defer cancel()
 	var err error
-	if f := contain(x.log, "Seek", func() { err = x.powers.seeker.Seek(x.ctx, to) }); f != nil {
+	if f := contain(x.log, "Seek", func() { err = x.powers.seeker.Seek(ctx, to) }); f != nil {
 		return f
 	}
 	if err != nil {

@@ -293,6 +293,37 @@ func TestReleaserIsToldInOrder(t *testing.T) {
 	}
 }
 
+// What was read before a seek is acked no more: the source gives it again.
+func TestNoLateAckBehindASeek(t *testing.T) {
+	tr := newQueueTransport(everything())
+	tr.spec.Seeks = true
+	var sub *lateAcking
+	tr.wrap = func(s Subscription) Subscription {
+		sub = &lateAcking{queue: s.(*queue)}
+		return sub
+	}
+	b := serve(t, tr).connect()
+	q := tr.queue("q")
+	q.fill(4, 1)
+	st := b.subscribe("q")
+	st.credit(10, 1<<20)
+	st.got(4)
+	q.say(Batch{Voids: []Void{{Handles: []any{2}, Returns: true}}})
+	st.wait("the void", func() bool { return len(st.voids) == 1 })
+	st.send(&frame.SubscribeRequest{Seek: &transportpb.Seek{Kind: transportpb.PositionKind_POSITION_KIND_BEGINNING}})
+	st.wait("Sought", func() bool { return len(st.sought) == 1 })
+	st.settle(frame.VerdictRun{First: 1, Count: 4, Kind: core.VerdictAck})
+	st.results(4)
+	q.say(Batch{Voids: []Void{{All: true}}})
+	st.finish()
+	if len(sub.late) > 0 {
+		t.Errorf("late acks of %v, want none", sub.late)
+	}
+	if d := cmp.Diff([]frame.SettleResult{{First: 1, Count: 4, Status: frame.SettleStale}}, st.settled); d != "" {
+		t.Errorf("results (-want +got):\n%s", d)
+	}
+}
+
 // lateAcking is a subscription whose source takes late acks of even handles.
 type lateAcking struct {
 	*queue

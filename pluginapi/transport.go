@@ -82,8 +82,10 @@ type Requester interface {
 }
 
 // Seeker is a Subscription that can move its position. The Spec announces it
-// with Seeks. Seek runs between two calls of Receive. What was received before
-// and is unsettled becomes void; after an error the position is as before.
+// with Seeks. Seek runs between two calls of Receive, and beside Settle; its ctx
+// ends after a minute. What was received before and is unsettled becomes void:
+// behind it neither Settle nor AckLate names it any more. After an error the
+// position is as before.
 type Seeker interface {
 	Seek(ctx context.Context, to Position) error
 }

@@ -18,6 +18,7 @@ type State struct {
 	Fault      *core.Fault // nil = there is nothing more
 	CaughtUp   bool        // all there is has been delivered
 	Paused     bool        // by Pause, or from the beginning
+	Seeking    bool        // a caller of Seek waits
 	Circuit    CircuitState
 	Regained   time.Time // when credit came back after a pause or an open circuit breaker; zero = never
 	InWork     uint64
@@ -25,8 +26,8 @@ type State struct {
 }
 
 // Withheld reports whether the source has no credit by a pause or an open circuit
-// breaker: that it has caught up may not hold any more.
-func (s *State) Withheld() bool { return s.Paused || s.Circuit == CircuitOpen }
+// breaker, or is being moved: that it has caught up may not hold any more.
+func (s *State) Withheld() bool { return s.Paused || s.Seeking || s.Circuit == CircuitOpen }
 
 // Counters count a lane's deliveries. Each delivery is in exactly one of
 // Acked to Stale, or in work.

@@ -26,6 +26,7 @@ type dispatch struct {
 	idle      int    // of them, those that wait for lane.work
 	gathering *batch // at most one gathers at a time; nil = none
 	paused    bool
+	seeking   *seeking  // whose caller waits; nil = none
 	regained  time.Time // State.Regained
 	pace      pace
 	circuit   circuit
@@ -41,7 +42,7 @@ func (d *dispatch) ready() bool { return d.head < len(d.queue) || d.keys.freed !
 // barred reports whether no handler may be called now. A stop overrides it for
 // what would be lost. l.mu is held.
 func (l *Lane) barred() bool {
-	return l.cancelled.Load() || !l.stopping && (l.paused || l.circuit.state == CircuitOpen)
+	return l.cancelled.Load() || !l.stopping && (l.paused || l.seeking != nil || l.circuit.state == CircuitOpen)
 }
 
 // shut reports whether nothing may be begun now. l.mu is held.
@@ -171,8 +172,11 @@ func (l *Lane) unhandled(f *flight) {
 
 // sweep ends what is not begun and is not to be. It reports whether there was
 // anything, which l.changed is to be told. l.mu is held.
-func (l *Lane) sweep() bool {
-	end := l.fate()
+func (l *Lane) sweep() bool { return l.sweepBy(l.fate()) }
+
+// sweepBy ends those of what is not begun that end says it has ended. l.mu is
+// held.
+func (l *Lane) sweepBy(end func(*flight) bool) bool {
 	left := l.queue[:0]
 	for _, f := range l.queue[l.head:] {
 		if !end(f) {

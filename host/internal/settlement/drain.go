@@ -42,6 +42,7 @@ func (l *Lane) StopIntake() {
 		g.stop = true
 		signal(g.wake)
 	}
+	l.tellSeek(l.seeking, ErrDown)
 	l.sweep()
 	l.rouse()
 	all := l.actives()

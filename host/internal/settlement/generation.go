@@ -37,6 +37,7 @@ type generation struct {
 	window frame.Credit
 	wanted map[uint64]*flight // whose verdict's answer is awaited
 	stray  map[uint64]int     // unanswered EXTENDs of deliveries that have ended
+	seek   *seeking           // under way, nil = none
 	fences []chan struct{}
 	cases  []core.Case // by profile, of no delivery yet
 	direct []bool      // by profile: see directAcks
@@ -115,6 +116,8 @@ func (g *generation) take(r *frame.SubscribeResponse) error {
 		return g.results(r.Settled)
 	case r.Void != nil:
 		g.void(r.Void)
+	case r.Sought != nil:
+		return g.sought(r.Sought)
 	case r.CaughtUp:
 		g.catchUp()
 	case r.Report != nil:
@@ -288,6 +291,7 @@ func (g *generation) end(e *transportpb.Ended) {
 		l.ended, l.endFault = true, f
 		l.caughtUp, l.turned = false, time.Now()
 		l.rouse() // a batch waits for more
+		l.tellSeek(g.seek, l.unseekable())
 	}
 	g.settled()
 	l.mu.Unlock()

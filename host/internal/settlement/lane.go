@@ -204,7 +204,7 @@ func (l *Lane) State() State {
 	defer l.mu.Unlock()
 	s := State{
 		Since: l.turned, Ended: l.ended, Fault: l.endFault, CaughtUp: l.caughtUp,
-		Paused: l.paused, Circuit: l.circuit.state, Regained: l.regained,
+		Paused: l.paused, Seeking: l.seeking != nil, Circuit: l.circuit.state, Regained: l.regained,
 		InWork: l.counts.inWork(), Position: string(l.position),
 	}
 	if l.now != nil {

@@ -26,6 +26,7 @@ type plugin struct {
 	answer  func(v frame.VerdictRun) (frame.SettleStatus, *core.Fault) // nil = DONE
 	receipt func(o *frame.Outgoing, n int) (frame.Receipt, bool)       // nil = CONFIRMED; false = none
 	looped  bool                                                       // what is published to "own" is delivered
+	sought  func(p *plugin, to *transportpb.Seek)                      // called with mu held; nil = move
 	noEnd   bool                                                       // Stop is not answered
 	mute    bool                                                       // verdicts are carried out and not answered
 	deaf    chan struct{}                                              // requests are not read until it is closed
@@ -43,6 +44,7 @@ type plugin struct {
 	credit    frame.Credit
 	stops     int
 	halves    int
+	seeks     int
 	breaches  []string
 }
 
@@ -112,6 +114,13 @@ func (p *plugin) take(r *frame.SubscribeRequest) {
 	switch {
 	case r.Credit != nil:
 		p.credit = *r.Credit
+	case r.Seek != nil:
+		p.seeks++
+		if p.sought == nil {
+			p.move(r.Seek)
+			return
+		}
+		p.sought(p, r.Seek)
 	case r.Stop:
 		p.stops++
 		if !p.noEnd {
@@ -132,6 +141,16 @@ func (p *plugin) take(r *frame.SubscribeRequest) {
 			p.down <- frame.SubscribeResponse{Settled: out}
 		}
 	}
+}
+
+// move carries out a seek: what is owed is void. p.mu is held.
+func (p *plugin) move(to *transportpb.Seek) {
+	for id := range p.owed {
+		delete(p.owed, id)
+		back := to.GetKind() == transportpb.PositionKind_POSITION_KIND_BEGINNING
+		p.down <- frame.SubscribeResponse{Void: &transportpb.Void{First: id, Count: 1, Returns: back}}
+	}
+	p.down <- frame.SubscribeResponse{Sought: &transportpb.Sought{Next: p.next + 1}}
 }
 
 // settle carries out one verdict.

@@ -58,6 +58,12 @@ func (r *recent[V]) forget(identity []byte) {
 	}
 }
 
+// clear forgets all messages.
+func (r *recent[V]) clear() {
+	r.entries, r.oldest, r.newest = nil, nil, nil
+	r.any.Store(false)
+}
+
 func (r *recent[V]) append(e *recentEntry[V]) {
 	e.older = r.newest
 	if r.newest == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/transportpb"
 )
 
 // runsAtOnce is how many verdict runs go into one message.
@@ -56,17 +57,30 @@ func (g *generation) fence() chan struct{} {
 	return c
 }
 
+// due is what is to be sent.
+type due struct {
+	runs   []frame.VerdictRun
+	credit *frame.Credit
+	seek   *transportpb.Seek
+	stop   bool
+	half   bool // half-close: nothing else is due
+	lost   bool
+}
+
+// none reports whether there is nothing to send.
+func (d *due) none() bool { return len(d.runs) == 0 && d.credit == nil && d.seek == nil && !d.stop }
+
 // write sends what is ready, never waiting for more.
 func (g *generation) write() {
 	var spare []frame.VerdictRun
 	for {
-		runs, credit, stop, half, lost := g.ready(spare[:0])
-		spare = runs
-		if lost {
+		d := g.ready(spare[:0])
+		spare = d.runs
+		if d.lost {
 			return
 		}
-		err := g.send(runs, credit, stop)
-		if err == nil && half {
+		err := g.send(d)
+		if err == nil && d.half {
 			if err = g.a.Stream.CloseSend(); err == nil {
 				return
 			}
@@ -76,7 +90,7 @@ func (g *generation) write() {
 			g.a.Cancel()
 			return
 		}
-		if len(runs) > 0 || credit != nil || stop {
+		if !d.none() {
 			continue
 		}
 		select {
@@ -88,36 +102,43 @@ func (g *generation) write() {
 }
 
 // ready takes what is to be sent; spare becomes the next queue.
-func (g *generation) ready(spare []frame.VerdictRun) (runs []frame.VerdictRun, credit *frame.Credit, stop, half, lost bool) {
+func (g *generation) ready(spare []frame.VerdictRun) (d due) {
 	g.l.mu.Lock()
 	defer g.l.mu.Unlock()
-	runs, g.runs, g.unread = g.runs, spare, 0
+	d.runs, g.runs, g.unread = g.runs, spare, 0
 	if g.credit {
 		window := g.creditNow()
-		credit = &window
+		d.credit = &window
 	}
-	stop = g.stop && !g.ended
+	d.seek = g.toSeek()
+	d.stop = g.stop && !g.ended
 	g.credit, g.stop = false, false
-	half = g.half && len(runs) == 0 && credit == nil && !stop
-	g.closed = g.closed || half
-	return runs, credit, stop, half, g.lost
+	d.half = g.half && d.none()
+	g.closed = g.closed || d.half
+	d.lost = g.lost
+	return d
 }
 
-// send sends credit, verdicts and Stop, in this order.
-func (g *generation) send(runs []frame.VerdictRun, credit *frame.Credit, stop bool) error {
-	if credit != nil {
-		if err := g.a.Stream.Send(&frame.SubscribeRequest{Credit: credit}); err != nil {
+// send sends credit, verdicts, a seek and Stop, in this order.
+func (g *generation) send(d due) error {
+	if d.credit != nil {
+		if err := g.a.Stream.Send(&frame.SubscribeRequest{Credit: d.credit}); err != nil {
 			return err
 		}
 	}
-	for len(runs) > 0 {
+	for runs := d.runs; len(runs) > 0; {
 		n := min(len(runs), runsAtOnce)
 		if err := g.a.Stream.Send(&frame.SubscribeRequest{Settle: runs[:n]}); err != nil {
 			return err
 		}
 		runs = runs[n:]
 	}
-	if stop {
+	if d.seek != nil {
+		if err := g.a.Stream.Send(&frame.SubscribeRequest{Seek: d.seek}); err != nil {
+			return err
+		}
+	}
+	if d.stop {
 		return g.a.Stream.Send(&frame.SubscribeRequest{Stop: true})
 	}
 	return nil

@@ -190,6 +190,9 @@ func (g *generation) lose(cause error) {
 		return
 	}
 	g.lost = true
+	sought := g.seek
+	g.seek = nil
+	l.tellSeek(sought, ErrDown)
 	if l.now == g {
 		l.now, l.caughtUp = nil, false
 		if cause != nil && g.acks() {
