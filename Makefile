@@ -40,7 +40,7 @@ needs: ## what the tests need beside Go: built, or named; in CI it is installed
 .PHONY: cards
 cards: needs build ## try our transports from outside and write their cards to bin/cards/
 	@mkdir -p $(BIN)/cards
-	$(GO) build -o $(BIN)/ ./internal/mosquitto/longshore-mqtt-outside
+	$(GO) build -o $(BIN)/ ./internal/mosquitto/longshore-mqtt-outside ./internal/pulsarbroker/longshore-pulsar ./internal/pulsarbroker/longshore-pulsar-outside
 	@./tools/cards.sh $(BIN)/cards
 
 .PHONY: check

@@ -3,23 +3,24 @@
 # cards.sh DIR: tries each transport of docs/conformance/ from outside and writes
 # its card into DIR, as JSON and as Markdown. NAME.yaml holds the settings for the
 # transport NAME, NAME-WORD.yaml those of another card of it; options/ holds the
-# options of subscriptions under the same names. Cards of MQTT are made with a
-# Mosquitto of their own.
+# options of subscriptions under the same names. Cards of MQTT and of Pulsar are
+# made with brokers of their own.
 set -euo pipefail
 PATH=$PATH:/usr/sbin
 dir=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
-broker=
-trap '[ -z "$broker" ] || kill "$broker"; rm -rf "$scratch"' EXIT
-serve() { # starts a server on a port that is free and sets port
+mosquitto=
+pulsar=
+trap 'for p in $mosquitto $pulsar; do kill "$p"; wait "$p" || true; done; rm -rf "$scratch"' EXIT
+mosquitto() { # starts Mosquitto on a port that is free and sets port
 	local try
 	for try in 1 2 3 4 5; do
 		port=$((20000 + RANDOM % 10000))
 		printf '%s\n' "listener $port 127.0.0.1" 'allow_anonymous true' 'max_queued_messages 0' 'max_inflight_messages 0' >"$scratch/mosquitto.conf"
-		mosquitto -c "$scratch/mosquitto.conf" 2>"$scratch/mosquitto.log" &
-		broker=$!
-		while kill -0 "$broker" 2>/dev/null; do
+		command mosquitto -c "$scratch/mosquitto.conf" 2>"$scratch/mosquitto.log" &
+		mosquitto=$!
+		while kill -0 "$mosquitto" 2>/dev/null; do
 			(: </dev/tcp/127.0.0.1/"$port") 2>/dev/null && return
 			sleep 0.05
 		done
@@ -27,16 +28,31 @@ serve() { # starts a server on a port that is free and sets port
 	cat "$scratch/mosquitto.log" >&2
 	return 1
 }
+pulsar() { # starts a Pulsar broker and sets url
+	bin/longshore-pulsar >"$scratch/pulsar" &
+	pulsar=$!
+	until [ -s "$scratch/pulsar" ]; do
+		kill -0 "$pulsar" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	url=$(cat "$scratch/pulsar")
+}
 for settings in docs/conformance/*.yaml; do
 	name=$(basename "$settings" .yaml)
 	args=(--settings "$settings")
 	options=docs/conformance/options/$name.yaml
 	[ ! -f "$options" ] || args+=(--options "$options")
 	if [ "${name%%-*}" = mqtt ]; then
-		[ -n "$broker" ] || serve
+		[ -n "$mosquitto" ] || mosquitto
 		sed "s,mqtt://127.0.0.1:1883,mqtt://127.0.0.1:$port," "$settings" >"$scratch/$name.yaml"
 		args[1]=$scratch/$name.yaml
 		args+=(--collect 'bin/longshore-mqtt-outside collect')
+	fi
+	if [ "${name%%-*}" = pulsar ]; then
+		[ -n "$pulsar" ] || pulsar
+		sed "s,pulsar://127.0.0.1:6650,$url," "$settings" >"$scratch/$name.yaml"
+		args[1]=$scratch/$name.yaml
+		args+=(--collect 'bin/longshore-pulsar-outside collect')
 	fi
 	bin/longshore conform "bin/longshore-transport-${name%%-*}" "${args[@]}" --card "$dir/$name.json" --card "$dir/$name.md" | tail -n 1 | sed "s/^/$name: /"
 done

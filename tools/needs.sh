@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # needs.sh [--install]: what the tests need beside Go, as Debian packages. It
-# names the command that installs what is missing, or runs it. Then it builds
-# what the tests need of other languages.
+# names the command that installs what is missing, or runs it. Then it builds or
+# fetches what the tests need of other languages.
 set -euo pipefail
 # At least the rust-version of internal/interop/seastreamer/Cargo.toml.
 rust=1.85
