@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feed
+
+import (
+	"sync"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+)
+
+// The most that one batch holds. The bytes are exceeded by one message at most.
+const (
+	batchMessages = 64
+	batchBytes    = 256 << 10
+)
+
+// waiting is how many batches of all partitions wait to be taken.
+const waiting = 16
+
+// A Batch is messages of one partition in their order, or a word about it.
+type Batch struct {
+	Partition *Partition
+	// Epoch counts the consumers and connections of the partition. What was read in an
+	// earlier one and is not acked comes again.
+	Epoch    uint64
+	Messages []pulsar.Message
+	// Back says that the partition is read again after its consumer or connection was
+	// gone: what was delivered with a smaller Epoch comes again. There are no messages.
+	Back bool
+	// Lost says that the partition is read no more, for its topic is gone or has fewer
+	// of them. There are no messages.
+	Lost bool
+}
+
+// Stale reports whether the batch's messages come again by themselves, or were left
+// behind by a Seek: they are not to be delivered. It may become so at any time.
+func (b *Batch) Stale() bool { return len(b.Messages) > 0 && b.Epoch < b.Partition.valid.Load() }
+
+// batches are those that nobody uses.
+type batches struct{ pool sync.Pool }
+
+func (p *batches) take() *Batch {
+	if b, ok := p.pool.Get().(*Batch); ok {
+		return b
+	}
+	return &Batch{Messages: make([]pulsar.Message, 0, batchMessages)}
+}
+
+// give takes a batch back: its messages are not kept alive.
+func (p *batches) give(b *Batch) {
+	clear(b.Messages)
+	*b = Batch{Messages: b.Messages[:0]}
+	p.pool.Put(b)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feed
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+// Topic is a topic to read.
+type Topic struct {
+	Name topic.Name // a topic, all of its partitions, or one partition of it
+	As   string     // as the subscription names it: the name of its deliveries
+}
+
+// Config is what a feed reads, and how.
+type Config struct {
+	Client       *client.Client // connected
+	Subscription string
+	Type         pulsar.SubscriptionType
+	Topics       []Topic        // these, or
+	Pattern      *topic.Pattern // all that match
+
+	Earliest      bool          // a new subscription begins at the earliest message, else at the latest
+	ReceiverQueue int           // messages that the broker sends ahead, for each partition
+	ConsumerName  string        // "" = one that the library makes up
+	Discovery     time.Duration // between looks for partitions and topics
+	Attempts      int           // to open a partition at the start, 0 = until the context ends
+	RetryDelay    time.Duration // between them
+
+	// Tune changes the options of each consumer before it is made.
+	Tune func(*pulsar.ConsumerOptions)
+	// Ended is called once where nothing can be read any more, from any goroutine. It
+	// must not block.
+	Ended func(*core.Fault)
+	Log   *slog.Logger
+}
+
+// The waits of a feed. Tests shorten some.
+type times struct {
+	patience  time.Duration // for the library to bring a consumer back while the link is up
+	retry     time.Duration // between tries to make a consumer anew, doubled each time
+	retryMost time.Duration
+	answers   time.Duration // for calls that are out when their consumer is closed
+	closing   time.Duration // for the library to close a consumer that is replaced
+	proof     time.Duration // for the answer that proves life
+}
+
+func defaultTimes() times {
+	return times{
+		patience:  3 * time.Second,
+		retry:     100 * time.Millisecond,
+		retryMost: 5 * time.Second,
+		answers:   100 * time.Millisecond,
+		closing:   5 * time.Second,
+		proof:     30 * time.Second,
+	}
+}
+
+// opening is how many consumers are made at once: the broker looks up, and may load,
+// a topic for each.
+const opening = 16
+
+// failures is after how many failed tries of the library a consumer is made anew,
+// which tells the reason.
+const failures = 3

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package feed reads the topics of one subscription: one consumer of the library for
+// each partition, so that each is found, lost, made anew and moved by itself.
+//
+// # Caveats
+//
+// A topic that is deleted under its consumers is made again by their reconnect where
+// brokers create topics by themselves: the library cannot be told not to.
+package feed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+// Feed reads the topics of a subscription.
+//
+// 1. Open returns when all partitions are subscribed to.
+// 2. Batches come until Close; Ended of the Config is called where none can come any more.
+// 3. Close ends it.
+//
+// Its methods may be called from any goroutine.
+type Feed struct {
+	Config
+	times times
+
+	batches  chan *Batch
+	spare    batches
+	openings chan struct{} // one for each consumer that is being made
+	moving   chan struct{} // holds one: no two seeks at a time
+	library  sync.WaitGroup
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	keepers sync.WaitGroup
+	ended   sync.Once
+	closing sync.Once
+	closed  chan struct{}
+
+	mu         sync.Mutex
+	running    bool // partitions that are added are kept
+	stopped    bool
+	partitions map[topic.Name]*Partition
+	topics     map[topic.Name]*followed // of the subscription, by their names
+}
+
+// followed is a topic that is looked at again and again.
+type followed struct {
+	Topic
+	named bool // not found by a pattern
+}
+
+// Open subscribes to all partitions there are, and returns when all of them are
+// subscribed to (D22). What can pass is tried again, Attempts times or until ctx ends:
+// brokers that are busy, and another consumer that has the subscription for itself
+// (S-PUL-28). Errors are *core.Fault and name topic and reason.
+func Open(ctx context.Context, c Config) (*Feed, error) { return open(ctx, c, defaultTimes()) }
+
+func open(ctx context.Context, c Config, t times) (*Feed, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Feed{
+		Config:     c,
+		times:      t,
+		batches:    make(chan *Batch, waiting),
+		openings:   make(chan struct{}, opening),
+		moving:     make(chan struct{}, 1),
+		closed:     make(chan struct{}),
+		partitions: map[topic.Name]*Partition{},
+		topics:     map[topic.Name]*followed{},
+	}
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := f.start(ctx); err != nil {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.times.closing)
+		defer cancel()
+		_ = f.Close(within) // what the library still does ends with its client
+		return nil, err
+	}
+	f.keepers.Go(f.discover)
+	return f, nil
+}
+
+// start finds the topics and subscribes to all of their partitions.
+func (f *Feed) start(ctx context.Context) error {
+	for _, t := range f.Topics {
+		f.topics[t.Name] = &followed{Topic: t, named: true}
+	}
+	if err := f.resolve(ctx); err != nil {
+		return err
+	}
+	all := f.all()
+	if f.Pattern != nil && len(all) == 0 {
+		f.Log.Warn("no topic matches the pattern yet", "pattern", f.Pattern.String())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(all))
+	for _, p := range all {
+		f.keepers.Go(func() { errs <- p.begin(ctx) })
+	}
+	var first error
+	for range all {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+			cancel() // the others have no use
+		}
+	}
+	if first != nil {
+		f.cancel() // the keepers close what there is
+	}
+	f.mu.Lock()
+	f.running = true
+	f.mu.Unlock()
+	for _, p := range all {
+		f.keepers.Go(p.keep)
+	}
+	return first
+}
+
+// Batches are what has been read. They are bounded, and wait to be taken.
+func (f *Feed) Batches() <-chan *Batch { return f.batches }
+
+// Release takes a batch back that was taken from Batches. Its messages stay as they
+// are, the slice that they are in does not.
+func (f *Feed) Release(b *Batch) { f.spare.give(b) }
+
+// all are the partitions that are read now.
+func (f *Feed) all() []*Partition {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*Partition, 0, len(f.partitions))
+	for _, p := range f.partitions {
+		all = append(all, p)
+	}
+	return all
+}
+
+// add makes a partition of a topic. There is nobody yet who keeps it.
+func (f *Feed) add(n topic.Name, t *followed, earliest bool) *Partition {
+	p := &Partition{
+		Source: message.NewSource(n, t.As), feed: f, named: t.named,
+		done: make(chan struct{}), seeks: make(chan *seek), earliest: earliest,
+	}
+	p.epoch.Store(firstEpoch)
+	p.ctx, p.cancel = context.WithCancel(f.ctx)
+	f.partitions[n] = p
+	return p
+}
+
+// end says that nothing can be read any more.
+func (f *Feed) end(fault *core.Fault) {
+	f.ended.Do(func() {
+		if f.Ended != nil {
+			f.Ended(fault)
+		}
+	})
+}
+
+// Close ends the feed: it waits for the library to close all consumers, until ctx
+// ends, and returns ctx's error then. What is not acked comes again.
+func (f *Feed) Close(ctx context.Context) error {
+	f.closing.Do(func() {
+		f.mu.Lock()
+		f.stopped = true
+		f.mu.Unlock()
+		f.cancel()
+		go func() {
+			f.keepers.Wait()
+			f.library.Wait()
+			close(f.closed)
+		}()
+	})
+	select {
+	case <-f.closed:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close the consumers of subscription %q: %w", f.Subscription, ctx.Err())
+	}
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+// seek is a move of one partition, which its keeper carries out.
+type seek struct {
+	target
+	ctx  context.Context // of who waits
+	err  error
+	done chan error // answered once
+}
+
+// target is where partitions move to.
+type target struct {
+	id   pulsar.MessageID // nil = to a time
+	time time.Time
+}
+
+// answer says what became of the seek, once the partition is read again.
+func (s *seek) answer() {
+	if s != nil {
+		s.done <- s.err
+	}
+}
+
+// Seek moves the subscription to a position, in all partitions at once; an exact
+// position concerns its own partition, the others stay where they are, and in a batch
+// it is the batch. The time is that of publishing. Seek returns when the partitions are
+// read from there, or ctx ends: what was read before is stale then. One runs at a time.
+// A fault says how many partitions could not be moved: the others have.
+func (f *Feed) Seek(ctx context.Context, to pluginapi.Position) error {
+	where, partitions, err := f.target(to)
+	if err != nil {
+		return err
+	}
+	select {
+	case f.moving <- struct{}{}:
+	case <-ctx.Done():
+		return fault.Of("seek", context.Cause(ctx))
+	}
+	defer func() { <-f.moving }()
+	results := make(chan error, len(partitions))
+	for _, p := range partitions {
+		go func() { results <- p.seek(ctx, where) }()
+	}
+	failed := 0
+	var first error
+	for range partitions {
+		if err := <-results; err != nil {
+			failed++
+			first = cmp.Or(first, err)
+		}
+	}
+	switch {
+	case first == nil:
+		return nil
+	case len(partitions) == 1:
+		return first
+	default:
+		return fault.Of(fmt.Sprintf("%d of %d partitions have not moved, the others have", failed, len(partitions)), first)
+	}
+}
+
+// target is where a position is, and what moves there.
+func (f *Feed) target(to pluginapi.Position) (target, []*Partition, error) {
+	// The library's own ids of both ends name no partition, which it refuses.
+	switch to.Kind {
+	case pluginapi.PositionBeginning:
+		return target{id: pulsar.NewMessageID(-1, -1, topic.NoBatch, 0)}, f.all(), nil
+	case pluginapi.PositionEnd:
+		return target{id: pulsar.NewMessageID(math.MaxInt64, math.MaxInt64, topic.NoBatch, 0)}, f.all(), nil
+	case pluginapi.PositionTime:
+		return target{time: to.Time}, f.all(), nil
+	case pluginapi.PositionExact:
+		return f.exact(to.Value)
+	default:
+		return target{}, nil, fault.Refusal(core.FaultInvalid, "seek: there is no position of kind %d", to.Kind)
+	}
+}
+
+func (f *Feed) exact(position []byte) (target, []*Partition, error) {
+	n, id, err := topic.DecodePosition(position)
+	if err != nil {
+		return target{}, nil, fault.Of("seek", err)
+	}
+	f.mu.Lock()
+	p := f.partitions[n]
+	f.mu.Unlock()
+	if p == nil {
+		return target{}, nil, fault.Refusal(core.FaultNotFound, "seek: subscription %q does not read %s", f.Subscription, n)
+	}
+	return target{id: pulsar.NewMessageID(id.Ledger, id.Entry, topic.NoBatch, 0)}, []*Partition{p}, nil
+}
+
+// seek has the partition's keeper move it.
+func (p *Partition) seek(ctx context.Context, where target) error {
+	s := &seek{target: where, ctx: ctx, done: make(chan error, 1)}
+	what := "seek in " + p.Scope
+	select {
+	case p.seeks <- s:
+	case <-p.done:
+		return fault.Refusal(core.FaultClosed, "%s: it is read no more", what)
+	case <-ctx.Done():
+		return fault.Of(what+": it has no consumer at the moment", context.Cause(ctx))
+	}
+	select {
+	case err := <-s.done:
+		if err != nil {
+			return client.Explain(what, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fault.Of(what+": it may have moved", context.Cause(ctx))
+	}
+}
+
+// move moves the subscription by means of a consumer, which is of no use afterwards:
+// it stays silent after a failure, and after a success acks by itself what comes again
+// from before its queue. Acks are over before: one that came after would take a message
+// away that is to come again.
+func (m *member) move(s *seek) error {
+	m.halt()
+	f := m.p.feed
+	if !m.shut(f.times.closing) {
+		return errUnanswered
+	}
+	done := make(chan error, 1)
+	f.library.Go(func() {
+		if s.id != nil {
+			done <- m.consumer.Seek(s.id)
+		} else {
+			done <- m.consumer.SeekByTime(s.time)
+		}
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	case <-m.p.ctx.Done():
+		return errClosed
+	}
+}
+
+var (
+	errUnanswered = errors.New("the broker does not answer acks")
+	errClosed     = errors.New("the subscription has ended")
+)
