@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/golden"
 	"github.com/longshore-go/longshore/internal/mosquitto"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
 )
 
 //go:generate go test . -run ^TestConformance -update
@@ -32,9 +33,9 @@ func TestConformanceCards(t *testing.T) {
 			transport, _, _ := strings.Cut(name, "-")
 			settings, restore := file, func(page []byte) []byte { return page }
 			args := []string{"conform", plugin(transport), "--card", path}
-			if transport == "mqtt" {
-				settings, restore = atBroker(t, file)
-				args = append(args, "--collect", filepath.Join(bin, "longshore-mqtt-outside")+" collect")
+			if start := brokers[transport]; start != nil {
+				settings, restore = atBroker(t, file, start)
+				args = append(args, "--collect", filepath.Join(bin, "longshore-"+transport+"-outside")+" collect")
 			}
 			args = append(args, "--settings", settings)
 			if options := filepath.Join(filepath.Dir(file), "options", filepath.Base(file)); exists(options) {
@@ -49,20 +50,28 @@ func TestConformanceCards(t *testing.T) {
 	}
 }
 
-// defaultServer is the server in the settings of cards of MQTT.
-const defaultServer = "mqtt://127.0.0.1:1883"
+// brokers start what transports need for their cards, and say its address and the
+// one that stands for it in settings.
+var brokers = map[string]func(t *testing.T) (at, stands string){
+	"mqtt": func(t *testing.T) (at, stands string) {
+		return mosquitto.Start(t, mosquitto.Config{Quiet: true}).URL(), "mqtt://127.0.0.1:1883"
+	},
+	"pulsar": func(t *testing.T) (at, stands string) {
+		return pulsarbroker.Start(t, pulsarbroker.Config{}).URL(), "pulsar://127.0.0.1:6650"
+	},
+}
 
-// atBroker starts a server for settings and returns them with its address, and what
+// atBroker starts a broker for settings and returns them with its address, and what
 // puts the other address back into a page.
-func atBroker(t *testing.T, file string) (settings string, restore func(page []byte) []byte) {
+func atBroker(t *testing.T, file string, start func(*testing.T) (at, stands string)) (settings string, restore func(page []byte) []byte) {
 	t.Helper()
-	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
+	at, stands := start(t)
 	text, err := os.ReadFile(file)
-	if err != nil || !bytes.Contains(text, []byte(defaultServer)) {
-		t.Fatalf("%s does not name %s: %v", file, defaultServer, err)
+	if err != nil || !bytes.Contains(text, []byte(stands)) {
+		t.Fatalf("%s does not name %s: %v", file, stands, err)
 	}
-	settings = settingsOf(t, strings.ReplaceAll(string(text), defaultServer, b.URL()))
-	return settings, func(page []byte) []byte { return bytes.ReplaceAll(page, []byte(b.URL()), []byte(defaultServer)) }
+	settings = settingsOf(t, strings.ReplaceAll(string(text), stands, at))
+	return settings, func(page []byte) []byte { return bytes.ReplaceAll(page, []byte(at), []byte(stands)) }
 }
 
 func exists(path string) bool {

@@ -22,6 +22,7 @@ func (e *endpoint) Inspect(u pluginapi.Usage) pluginapi.Inspection {
 	for i := range u.Registrations {
 		in.Registrations = append(in.Registrations, e.inspectRegistration(&u.Registrations[i]))
 	}
+	e.share(in.Registrations)
 	for i := range u.Destinations {
 		in.Destinations = append(in.Destinations, e.inspectTarget(&u.Destinations[i]))
 	}
@@ -107,6 +108,20 @@ func (r *reader) meets(o *reader) bool {
 		return slices.ContainsFunc(o.topics, r.reads)
 	}
 	return slices.ContainsFunc(r.topics, o.reads)
+}
+
+// share says of each subscription which others of this endpoint have a part of its
+// messages.
+func (e *endpoint) share(reports []pluginapi.RegistrationReport) {
+	for i := range e.readers {
+		for k := range e.readers {
+			a, b := &e.readers[i], &e.readers[k]
+			if i != k && a.subscription == b.subscription && a.meets(b) {
+				report := &reports[a.id]
+				report.Shares = append(report.Shares, b.id)
+			}
+		}
+	}
 }
 
 // inspectTarget says what a destination can do and who reads it.

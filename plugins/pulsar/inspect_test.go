@@ -217,6 +217,19 @@ func TestInspectSameSubscription(t *testing.T) {
 	}
 }
 
+// Consumers of one subscription share its messages.
+func TestInspectShares(t *testing.T) {
+	got := configure(t, nowhere()).Inspect(usage(
+		registration(t, "a", settings.SubscribeOptions{}), registration(t, "b", settings.SubscribeOptions{Topics: []string{"a"}}),
+		registration(t, "b", settings.SubscribeOptions{}), registration(t, "a", settings.SubscribeOptions{Subscription: "other"}),
+	)).Registrations
+	for i, want := range [][]uint32{{1}, {0, 2}, {1}, nil} {
+		if diff := cmp.Diff(want, got[i].Shares); diff != "" {
+			t.Errorf("registration %d: %s", i, diff)
+		}
+	}
+}
+
 // Who gets what is published to a topic. A pattern matches whole names.
 func TestInspectDestinations_S_PUL_20(t *testing.T) {
 	u := usage(

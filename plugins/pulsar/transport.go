@@ -66,10 +66,8 @@ func (t *Transport) Describe() pluginapi.Spec {
 		Seeks:        true,
 		LinkStates:   true,
 	}
-	for _, timeout := range []time.Duration{0, maxAckTimeout} {
-		for _, kind := range []string{settings.TypeShared, settings.TypeKeyShared, settings.TypeExclusive} {
-			spec.Ceilings = append(spec.Ceilings, pluginapi.HeldCapabilities(source(kind, timeout)))
-		}
+	for _, timeout := range []time.Duration{0, maxAckTimeout} { // those of other types lie within
+		spec.Ceilings = append(spec.Ceilings, pluginapi.HeldCapabilities(source(settings.TypeKeyShared, timeout)))
 	}
 	return spec
 }
