@@ -87,7 +87,7 @@ func shown(text string) string {
 		return text
 	}
 	scheme, _, found := strings.Cut(text[:i], "://")
-	if !found {
+	if !found || strings.Contains(scheme, "@") {
 		return text[i+1:]
 	}
 	return scheme + "://" + text[i+1:]

@@ -106,7 +106,7 @@ func adviceOf(code wire.ServerError) advice {
 const (
 	fixPermission = "grant this client the permission, or let it introduce itself as somebody who has it"
 	fixQuota      = "let consumers catch up, or raise the backlog quota of the namespace"
-	fixTopic      = "create the topic, or let brokers create topics by themselves (allowAutoTopicCreation)"
+	fixTopic      = "create it, its tenant and its namespace; brokers create topics by themselves where allowAutoTopicCreation lets them"
 )
 
 // advices by the codes that do not simply pass; never written to.

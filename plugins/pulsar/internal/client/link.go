@@ -121,6 +121,7 @@ func (l *link) handle(c *wire.Command) error {
 	case wire.TypePing:
 		l.send(wire.AppendPong(nil))
 	case wire.TypeAuthChallenge:
+		l.client.config.Log.Debug("Pulsar broker asks for credentials again", "host", l.host)
 		auth, err := l.client.config.auth()
 		if err != nil {
 			return err
@@ -187,8 +188,9 @@ func (l *link) write() {
 	}
 }
 
-// ask sends a request and waits for its answer. A refusal is a *ServerError.
-func (l *link) ask(ctx context.Context, request func(dst []byte, number uint64) []byte) (wire.Command, error) {
+// ask sends a request and waits for its answer, which is of a type. A refusal is a
+// *ServerError.
+func (l *link) ask(ctx context.Context, want wire.Type, request func(dst []byte, number uint64) []byte) (wire.Command, error) {
 	select {
 	case l.turns <- struct{}{}:
 		defer func() { <-l.turns }()
@@ -211,8 +213,13 @@ func (l *link) ask(ctx context.Context, request func(dst []byte, number uint64) 
 	l.send(request(nil, number))
 	select {
 	case c := <-answer:
-		if c.Failed {
+		switch {
+		case c.Failed:
 			return wire.Command{}, &ServerError{c.Code, c.Message}
+		case c.Type != want:
+			err := fmt.Errorf("%s came in place of %s", c.Type, want)
+			l.end(err)
+			return wire.Command{}, err
 		}
 		return c, nil
 	case <-l.done:

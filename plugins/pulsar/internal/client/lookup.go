@@ -20,7 +20,7 @@ var errDown = errors.New("no broker can be reached")
 // Of a partitioned one it is the topic, not its partitions. Topics whose names cannot
 // be read here are left out, with one line at Debug. Errors are *core.Fault.
 func (c *Client) Topics(ctx context.Context, namespacePath string) ([]topic.Name, error) {
-	answer, err := c.ask(ctx, func(dst []byte, number uint64) []byte {
+	answer, err := c.ask(ctx, wire.TypeTopicsResponse, func(dst []byte, number uint64) []byte {
 		return wire.AppendTopics(dst, number, namespacePath)
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Client) Existing(ctx context.Context, name topic.Name) (int, error) {
 
 func (c *Client) partitions(ctx context.Context, name topic.Name, create bool) (int, error) {
 	full := name.Base().String()
-	answer, err := c.ask(ctx, func(dst []byte, number uint64) []byte {
+	answer, err := c.ask(ctx, wire.TypePartitionsResponse, func(dst []byte, number uint64) []byte {
 		return wire.AppendPartitions(dst, number, full, create)
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Client) partitions(ctx context.Context, name topic.Name, create bool) (
 const maxPartitions = 1 << 16
 
 // ask sends a request on the connection there is.
-func (c *Client) ask(ctx context.Context, request func(dst []byte, number uint64) []byte) (wire.Command, error) {
+func (c *Client) ask(ctx context.Context, want wire.Type, request func(dst []byte, number uint64) []byte) (wire.Command, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.config.OperationTimeout,
 		fmt.Errorf("no answer within %v: %w", c.config.OperationTimeout, context.DeadlineExceeded))
 	defer cancel()
@@ -84,5 +84,5 @@ func (c *Client) ask(ctx context.Context, request func(dst []byte, number uint64
 	if l == nil {
 		return wire.Command{}, errDown
 	}
-	return l.ask(ctx, request)
+	return l.ask(ctx, want, request)
 }

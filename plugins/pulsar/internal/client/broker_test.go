@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+// ns returns the name of a namespace of the test's own, in which role "service" may do
+// everything.
+func ns(t *testing.T, b *pulsarbroker.Broker) string {
+	t.Helper()
+	name := "public/" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	b.CreateNamespace(name)
+	b.Grant(name, "service", "produce", "consume")
+	return name
+}
+
+func nameOf(t *testing.T, s string) topic.Name {
+	t.Helper()
+	n, err := topic.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// passes sends a message by the library and receives it.
+func passes(t *testing.T, s *subject, name, payload string) {
+	t.Helper()
+	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{Topic: name, SubscriptionName: "s", Type: pulsar.Shared})
+	if err != nil {
+		t.Fatalf("subscribe: %v\n%s", err, s.log)
+	}
+	defer c.Close()
+	p, err := s.Library().CreateProducer(pulsar.ProducerOptions{Topic: name, SendTimeout: -1})
+	if err != nil {
+		t.Fatalf("create a producer: %v", err)
+	}
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := p.Send(ctx, &pulsar.ProducerMessage{Payload: []byte(payload)}); err != nil {
+		t.Fatalf("send: %v", err)
+	}
+	m, err := c.Receive(ctx)
+	if err != nil || string(m.Payload()) != payload {
+		t.Fatalf("received %v, %v; want %s", m, err, payload)
+	}
+	if err := c.Ack(m); err != nil {
+		t.Fatalf("ack: %v", err)
+	}
+}
+
+// With a token, plain and over TLS: topics and partitions are there for the asking, and
+// the library passes messages.
+func TestToken(t *testing.T) {
+	b := shared.Broker(t)
+	n := ns(t, b)
+	b.CreateTopic(n + "/one")
+	b.CreatePartitioned(n+"/four", 4)
+	for name, url := range map[string]string{"plain": b.PlainURL(), "tls": b.URL()} {
+		t.Run(name, func(t *testing.T) {
+			s := subjectOf(t, Config{Address: addressOf(t, url), Token: core.NewSecret(b.Token("service")), TLS: TLSFiles{CA: b.CA()}}).connected(t)
+			if got := s.MaxMessageSize(); got != 5<<20 {
+				t.Errorf("messages may have %d bytes", got)
+			}
+			got, err := s.Topics(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []topic.Name{nameOf(t, n+"/four"), nameOf(t, n+"/one")}; !cmp.Equal(got, want) {
+				t.Errorf("the topics are %v; want %v", got, want)
+			}
+			for local, want := range map[string]int{"/one": 0, "/four": 4, "/four-partition-2": 4} {
+				for _, ask := range []func(context.Context, topic.Name) (int, error){s.Partitions, s.Existing} {
+					if got, err := ask(t.Context(), nameOf(t, n+local)); err != nil || got != want {
+						t.Errorf("%s has %d partitions, %v; want %d", local, got, err, want)
+					}
+				}
+			}
+			passes(t, s, n+"/one", name)
+			if now, _ := s.Up(); !now {
+				t.Error("it is not up")
+			}
+		})
+	}
+}
+
+// A broker's refusals of requests have their class, from our own connection and from
+// the library.
+func TestRefusedRequests(t *testing.T) {
+	b := shared.Broker(t)
+	n := ns(t, b)
+	s := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), Token: core.NewSecret(b.Token("service"))}).connected(t)
+	for name, want := range map[string]core.FaultCode{
+		"public/default/not-mine": core.FaultDenied,
+		"nobody/nothing/x":        core.FaultNotFound,
+	} {
+		_, err := s.Partitions(t.Context(), nameOf(t, name))
+		if f, ok := errors.AsType[*core.Fault](err); !ok || f.Code != want || f.Transient || !strings.Contains(f.Error(), name) {
+			t.Errorf("partitions of %s: %v; want class %d and the topic", name, err, want)
+		}
+		_, err = s.Library().Subscribe(pulsar.ConsumerOptions{Topic: name, SubscriptionName: "s"})
+		if err == nil {
+			t.Fatalf("subscribed to %s", name)
+		}
+		if f := Explain("subscribe to "+name, err); f.Code != want || f.Transient {
+			t.Errorf("%v; want class %d", f, want)
+		}
+	}
+	_, err := s.Topics(t.Context(), "public/default")
+	if f, ok := errors.AsType[*core.Fault](err); !ok || f.Code != core.FaultDenied {
+		t.Errorf("the topics of a namespace that is not the client's: %v", err)
+	}
+	_, err = s.Existing(t.Context(), nameOf(t, n+"/missing"))
+	if f, ok := errors.AsType[*core.Fault](err); !ok || f.Code != core.FaultNotFound {
+		t.Errorf("a topic that is not there: %v", err)
+	}
+	if got, err := s.Topics(t.Context(), n); err != nil || len(got) != 0 {
+		t.Errorf("looking for a topic has made %v, %v", got, err)
+	}
+	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{Topic: n + "/mine", SubscriptionName: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = s.Library().Subscribe(pulsar.ConsumerOptions{Topic: n + "/mine", SubscriptionName: "s"})
+	if err == nil {
+		t.Fatal("a second exclusive consumer is there")
+	}
+	if f := Explain("subscribe", err); f.Code != core.FaultConflict || !f.Transient {
+		t.Errorf("a second exclusive consumer: %v", f)
+	}
+}
+
+// Who is not let in is told what to set, at once.
+func TestRefusedAtStart(t *testing.T) {
+	b := shared.Broker(t)
+	ended := b.TokenUntil("service", time.Now().Add(-time.Hour))
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, []byte(ended))
+	plain, tls := addressOf(t, b.PlainURL()), addressOf(t, b.URL())
+	tlsPort := Address{Hosts: tls.Hosts}
+	noTLS := Address{TLS: true, Hosts: plain.Hosts}
+	web := Address{Hosts: []string{strings.TrimPrefix(b.WebURL(), "http://")}}
+	for name, tt := range map[string]struct {
+		c    Config
+		code core.FaultCode
+		path string
+		want string
+	}{
+		"no token":           {Config{Address: plain}, core.FaultDenied, "token", "AuthenticationError"},
+		"no such token":      {Config{Address: plain, Token: core.NewSecret("hush-hush")}, core.FaultDenied, "token", "AuthenticationError"},
+		"ended token":        {Config{Address: plain, Token: core.NewSecret(ended)}, core.FaultDenied, "token", "AuthenticationError"},
+		"ended, in a file":   {Config{Address: plain, TokenFile: file}, core.FaultDenied, "token_file", "AuthenticationError"},
+		"unknown authority":  {Config{Address: tls, Token: core.NewSecret(b.Token("service"))}, core.FaultDenied, "tls_ca", "unknown authority"},
+		"the administration": {Config{Address: web, Token: core.NewSecret(b.Token("service"))}, core.FaultUnsupported, "url", "no Pulsar broker"},
+		"TLS where there is none": {
+			Config{Address: noTLS, TLS: TLSFiles{CA: b.CA()}, ConnectTimeout: time.Second}, core.FaultUnavailable, "url", "pulsar:// if the port is one without TLS",
+		},
+		"no TLS where it is": {Config{Address: tlsPort, ConnectTimeout: time.Second}, core.FaultUnavailable, "url", "pulsar+ssl:// if the port is one for TLS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := subjectOf(t, tt.c)
+			f := s.refusedWith(t)
+			if f.Code != tt.code || f.Diagnostics[0].Path != tt.path || !strings.Contains(f.Error(), tt.want) {
+				t.Errorf("got %d: %v; want %d at %s with %q", f.Code, f, tt.code, tt.path, tt.want)
+			}
+			for _, secret := range []string{"hush", ended, b.Token("service")} {
+				if strings.Contains(f.Error()+s.log.String(), secret) {
+					t.Errorf("a secret is shown: %v\n%s", f, s.log)
+				}
+			}
+		})
+	}
+}
+
+// A token's file is read when the broker asks for credentials again, by us and by the
+// library: both stay connected beyond the token's end.
+func TestTokenFileRenewed(t *testing.T) {
+	b := shared.Broker(t)
+	n := ns(t, b)
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, []byte(b.TokenUntil("service", time.Now().Add(3*time.Second))+"\r\n"))
+	s := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file}).connected(t)
+	began := make(chan struct{}, 100)
+	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{
+		Topic: n + "/a", SubscriptionName: "s", BackOffPolicyFunc: Backoff(Hooks{Began: func() { began <- struct{}{} }}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	next := filepath.Join(t.TempDir(), "next")
+	write(t, next, []byte(b.Token("service")))
+	if err := os.Rename(next, file); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the broker asks again", func() bool {
+		return strings.Contains(s.log.String(), "Pulsar broker asks for credentials again")
+	})
+	// The broker cuts who has not answered when it looks again, which is in a second.
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
+		passes(t, s, n+"/b", "one")
+	}
+	if first, second := s.next(t), s.next(t); first.up || !second.up || len(s.changes) != 0 {
+		t.Errorf("the states were %v, %v, and %d others; want down and up", first, second, len(s.changes))
+	}
+	if len(began) != 0 {
+		t.Error("the library's consumer was cut off")
+	}
+}
+
+// A token that has ended is the end of the client where there is no other, and of one
+// with a file when that has stayed as it is for a while; a new token in between is taken.
+func TestTokenEnds(t *testing.T) {
+	b := shared.Broker(t)
+	soon := b.TokenUntil("service", time.Now().Add(2*time.Second))
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, []byte(soon))
+	value := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), Token: core.NewSecret(soon)}).connected(t)
+	patient := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file}).connected(t)
+	hasty := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file},
+		func(c *Client) { c.times.patience = time.Millisecond }).connected(t)
+	for path, s := range map[string]*subject{"token": value, "token_file": hasty} {
+		within(t, "the end with "+path, s.Fatal())
+		if f := s.Err(); f.Code != core.FaultDenied || f.Transient || f.Diagnostics[0].Path != path || strings.Contains(f.Error(), soon) {
+			t.Errorf("got %v; want a denied %s", f, path)
+		}
+	}
+	if first, second, third := patient.next(t), patient.next(t), patient.next(t); first.up || !second.up || third.up {
+		t.Errorf("the states were %v, %v, %v; want down, up, down", first, second, third)
+	}
+	write(t, file, []byte(b.Token("service")))
+	for got := patient.next(t); !got.up; got = patient.next(t) {
+	}
+	if patient.Err() != nil {
+		t.Errorf("the patient one has ended: %v", patient.Err())
+	}
+}
+
+// A broker that wants certificates takes the client's as what it introduces itself
+// with. Killed, it is down; when it is back, so is the client, with the certificate
+// that is there then.
+func TestClientCertificate(t *testing.T) {
+	b := pulsarbroker.Start(t, pulsarbroker.Config{TLS: true, ClientCertificates: true, Authorize: true})
+	n := "public/certificates"
+	b.CreateNamespace(n)
+	b.Grant(n, "client", "produce", "consume")
+	from, fromKey := b.Certificate()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	move := func(from, to string) {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, to, text)
+	}
+	move(from, cert)
+	move(fromKey, key)
+	files := TLSFiles{CA: b.CA(), Cert: cert, Key: key}
+	none := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: TLSFiles{CA: b.CA()}})
+	if f := none.refusedWith(t); f.Code != core.FaultDenied || f.Diagnostics[0].Path != "tls_cert" {
+		t.Errorf("without a certificate: %v; want tls_cert named", f)
+	}
+	s := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: files}).connected(t)
+	passes(t, s, n+"/a", "one")
+	s.next(t)
+	s.next(t)
+	b.Kill()
+	if got := s.next(t); got.up || got.reason == "" {
+		t.Errorf("the state is %v; want it down and why", got)
+	}
+	_, err := s.Topics(t.Context(), n)
+	if f, ok := errors.AsType[*core.Fault](err); !ok || !f.Transient {
+		t.Errorf("topics of nobody: %v; want a fault that passes", err)
+	}
+	b.Start()
+	for got := s.next(t); !got.up; got = s.next(t) {
+	}
+	passes(t, s, n+"/b", "two") // the broker may have lost the ack of the first
+	s.mustClose(t)()
+	if len(s.changes) != 0 {
+		t.Errorf("closing was told as %v", <-s.changes)
+	}
+}
