@@ -254,49 +254,47 @@ func TestTokenEnds(t *testing.T) {
 	}
 }
 
-// A broker that wants certificates takes the client's as what it introduces itself
-// with. Killed, it is down; when it is back, so is the client, with the certificate
-// that is there then.
+// A certificate is what the client introduces itself with where there is no token, and
+// goes beside the token where there is one.
 func TestClientCertificate(t *testing.T) {
-	b := pulsarbroker.Start(t, pulsarbroker.Config{TLS: true, ClientCertificates: true, Authorize: true})
-	n := "public/certificates"
-	b.CreateNamespace(n)
-	b.Grant(n, "client", "produce", "consume")
-	from, fromKey := b.Certificate()
-	dir := t.TempDir()
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	move := func(from, to string) {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, to, text)
-	}
-	move(from, cert)
-	move(fromKey, key)
+	b := shared.Broker(t)
+	n := ns(t, b)
+	b.Grant(n, "client", "produce", "consume") // the certificate's role
+	cert, key := b.Certificate()
 	files := TLSFiles{CA: b.CA(), Cert: cert, Key: key}
+	s := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: files}).connected(t)
+	passes(t, s, n+"/a", "certificate alone")
+	s = subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: files, Token: core.NewSecret(b.Token("stranger"))}).connected(t)
+	_, err := s.Topics(t.Context(), n)
+	if f, ok := errors.AsType[*core.Fault](err); !ok || f.Code != core.FaultDenied {
+		t.Errorf("the token of a stranger with a certificate lists topics: %v", err)
+	}
+}
+
+// A broker that is killed leaves the client down, what it is asked then is a fault that
+// passes, and closing is no change of state.
+func TestKilled(t *testing.T) {
+	b := pulsarbroker.Start(t, pulsarbroker.Config{TLS: true, ClientCertificates: true})
 	none := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: TLSFiles{CA: b.CA()}})
 	if f := none.refusedWith(t); f.Code != core.FaultDenied || f.Diagnostics[0].Path != "tls_cert" {
 		t.Errorf("without a certificate: %v; want tls_cert named", f)
 	}
-	s := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: files}).connected(t)
-	passes(t, s, n+"/a", "one")
+	cert, key := b.Certificate()
+	s := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: TLSFiles{CA: b.CA(), Cert: cert, Key: key}}).connected(t)
 	s.next(t)
 	s.next(t)
 	b.Kill()
 	if got := s.next(t); got.up || got.reason == "" {
 		t.Errorf("the state is %v; want it down and why", got)
 	}
-	_, err := s.Topics(t.Context(), n)
+	_, err := s.Topics(t.Context(), "public/default")
 	if f, ok := errors.AsType[*core.Fault](err); !ok || !f.Transient {
 		t.Errorf("topics of nobody: %v; want a fault that passes", err)
 	}
-	b.Start()
-	for got := s.next(t); !got.up; got = s.next(t) {
-	}
-	passes(t, s, n+"/b", "two") // the broker may have lost the ack of the first
 	s.mustClose(t)()
-	if len(s.changes) != 0 {
-		t.Errorf("closing was told as %v", <-s.changes)
+	for len(s.changes) > 0 {
+		if got := <-s.changes; got.up || strings.Contains(got.reason, "closed") {
+			t.Errorf("closing was told as %v", got)
+		}
 	}
 }
