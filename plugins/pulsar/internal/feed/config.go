@@ -42,10 +42,10 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// The waits of a feed. Tests shorten some.
+// times are the waits of a feed. Tests shorten some.
 type times struct {
-	patience  time.Duration // for the library to bring a consumer back while the link is up
-	retry     time.Duration // between tries to make a consumer anew, doubled each time
+	settle    time.Duration // before a consumer is made anew: what a broker does to its topic takes a moment
+	retry     time.Duration // between tries, doubled each time
 	retryMost time.Duration
 	answers   time.Duration // for calls that are out when their consumer is closed
 	closing   time.Duration // for the library to close a consumer that is replaced
@@ -54,12 +54,12 @@ type times struct {
 
 func defaultTimes() times {
 	return times{
-		patience:  3 * time.Second,
-		retry:     100 * time.Millisecond,
+		settle:    200 * time.Millisecond,
+		retry:     200 * time.Millisecond,
 		retryMost: 5 * time.Second,
 		answers:   100 * time.Millisecond,
 		closing:   5 * time.Second,
-		proof:     30 * time.Second,
+		proof:     10 * time.Second,
 	}
 }
 
@@ -67,6 +67,6 @@ func defaultTimes() times {
 // a topic for each.
 const opening = 16
 
-// failures is after how many failed tries of the library a consumer is made anew,
-// which tells the reason.
-const failures = 3
+// refusals is after how many refusals in a row a subscription ends, which could be
+// made before: a topic that is just deleted, made or moved is refused for a moment.
+const refusals = 3

@@ -141,34 +141,30 @@ func (f *Feed) reconcile(t *followed, count int, earliest bool) {
 	if f.stopped {
 		return
 	}
+	whole := t.Name.Partition == topic.NoPartition
 	wanted := map[topic.Name]bool{}
-	switch {
-	case t.Name.Partition != topic.NoPartition || count == 0:
+	if !whole || count == 0 {
 		wanted[t.Name] = true
-	default:
+	} else {
 		for i := range count {
 			wanted[t.Name.At(i)] = true
 		}
 	}
-	alive := false
 	for n, p := range f.partitions {
-		alive = alive || n.Base() == t.Name && n.Partition != topic.NoPartition && p.current() != nil
-	}
-	if count == 0 && alive {
-		return // a broker that cannot tell a topic that is gone from one without partitions
-	}
-	for n, p := range f.partitions {
-		if n.Base() == t.Name.Base() && !wanted[n] && t.Name.Partition == topic.NoPartition {
+		// One that has a consumer is there, whatever is said of its topic: partitions
+		// outlive it where somebody has made them again while it was deleted.
+		if whole && n.Base() == t.Name && !wanted[n] && p.current() == nil {
 			p.cancel()
 		}
 	}
 	for n := range wanted {
-		if f.partitions[n] == nil {
-			p := f.add(n, t, earliest)
-			if f.running {
-				f.Log.Info("Pulsar partition is read from now on", "subscription", f.Subscription, "topic", p.Scope)
-				f.keepers.Go(p.keep)
-			}
+		if f.partitions[n] != nil {
+			continue
+		}
+		p := f.add(n, t, earliest)
+		if f.running {
+			f.Log.Info("Pulsar partition is read from now on", "subscription", f.Subscription, "topic", p.Scope)
+			f.keepers.Go(p.keep)
 		}
 	}
 }

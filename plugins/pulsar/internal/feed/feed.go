@@ -147,9 +147,8 @@ func (f *Feed) all() []*Partition {
 func (f *Feed) add(n topic.Name, t *followed, earliest bool) *Partition {
 	p := &Partition{
 		Source: message.NewSource(n, t.As), feed: f, named: t.named,
-		done: make(chan struct{}), seeks: make(chan *seek), earliest: earliest,
+		done: make(chan struct{}), seeks: make(chan *seek), there: make(chan struct{}), earliest: earliest,
 	}
-	p.epoch.Store(firstEpoch)
 	p.ctx, p.cancel = context.WithCancel(f.ctx)
 	f.partitions[n] = p
 	return p

@@ -4,6 +4,7 @@ package feed
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -23,6 +24,7 @@ func (p *Partition) keep() {
 				break
 			}
 		}
+		p.said = false
 		moved.answer()
 		moved = p.watch(m)
 		if moved != nil {
@@ -45,10 +47,8 @@ func (p *Partition) close(m *member) {
 
 // lose says that the partition is read no more, where the feed goes on.
 func (p *Partition) lose() {
-	b := p.feed.spare.take()
-	b.Partition, b.Lost, b.Epoch = p, true, p.epoch.Load()
 	select {
-	case p.feed.batches <- b:
+	case p.feed.batches <- p.mark(p.epoch.Load(), false):
 	case <-p.feed.ctx.Done():
 	}
 }
@@ -59,56 +59,29 @@ func (p *Partition) watch(m *member) *seek {
 	f := p.feed
 	proof := time.NewTimer(f.Discovery)
 	defer proof.Stop()
-	late := time.NewTimer(never)
-	defer late.Stop()
 	proving := false
-	var upSince time.Time
 	for {
-		lost, failed := m.state()
-		up, link := f.Client.Up()
-		switch {
-		case !up:
-			upSince = time.Time{}
-		case upSince.IsZero():
-			upSince = time.Now()
-		}
-		seeks := p.seeks
-		if !lost.IsZero() {
-			seeks = nil // the library would hold it back
-			if up {
-				left := f.times.patience - min(time.Since(lost), time.Since(upSince))
-				if failed >= failures || left <= 0 {
-					f.Log.Info("Pulsar consumer is made anew: it does not come back", "subscription", f.Subscription, "topic", p.Scope)
-					return nil
-				}
-				late.Reset(left)
-			}
-		}
 		select {
 		case <-p.ctx.Done():
 			return nil
-		case s := <-seeks:
+		case <-m.lost:
+			return nil
+		case s := <-p.seeks:
 			return s
-		case <-m.changed:
-		case <-link:
-		case <-late.C:
 		case <-proof.C:
 			if proving {
-				f.Log.Info("Pulsar consumer is made anew: it does not answer", "subscription", f.Subscription, "topic", p.Scope)
+				f.Log.Info("Pulsar consumer is made anew: the broker does not answer it", "subscription", f.Subscription, "topic", p.Scope)
 				return nil
 			}
-			if proving = lost.IsZero() && up; proving {
-				m.prove()
-				proof.Reset(f.times.proof)
-			} else {
-				proof.Reset(f.Discovery)
-			}
+			proving = true
+			m.prove()
+			proof.Reset(f.times.proof)
 		case err := <-m.proved:
-			proving = false
-			if err != nil && lost.IsZero() && up {
-				f.Log.Info("Pulsar consumer is made anew: it is not known", "subscription", f.Subscription, "topic", p.Scope, "error", err)
+			if err != nil {
+				f.Log.Info("Pulsar consumer is made anew", "subscription", f.Subscription, "topic", p.Scope, "error", err)
 				return nil
 			}
+			proving = false
 			proof.Reset(f.Discovery)
 		}
 	}
@@ -118,9 +91,11 @@ func (p *Partition) watch(m *member) *seek {
 // is to be read no more, or the subscription has ended.
 func (p *Partition) renew() *member {
 	f := p.feed
-	wait := f.times.retry
+	if p.epoch.Load() > 0 && !pause(p.ctx, f.times.settle) {
+		return nil
+	}
 	refused := 0
-	for said := false; p.ctx.Err() == nil; {
+	for wait := f.times.retry; ; wait = min(2*wait, f.times.retryMost) {
 		m, err := p.again()
 		if err == nil {
 			p.join(m)
@@ -129,32 +104,31 @@ func (p *Partition) renew() *member {
 		if p.ctx.Err() != nil {
 			return nil
 		}
-		why := client.Explain("subscribe to "+p.Scope, err)
-		delay := wait
-		wait = min(2*wait, f.times.retryMost)
+		why := client.Explain(fmt.Sprintf("subscribe to %s as %q", p.Scope, f.Subscription), err)
 		switch {
 		case why.Code == core.FaultNotFound:
 			p.beginEarliest()
 			if !p.named {
 				return nil
 			}
-		case why.Code == core.FaultConflict:
-			delay = f.RetryDelay
 		case !why.Transient:
-			// Once more: a topic that is being deleted or made is refused for many reasons.
-			if refused++; refused > 1 {
+			if refused++; refused == refusals {
 				f.end(why)
 				<-p.ctx.Done()
 				return nil
 			}
 		}
-		if !said {
-			said = true
-			f.Log.Warn("Pulsar topic cannot be read for now", "subscription", f.Subscription, "topic", p.Scope, "error", why)
-		}
-		p.wait(delay)
+		p.say(why)
+		p.wait(wait)
 	}
-	return nil
+}
+
+// say logs why the partition cannot be read for now, once until it can.
+func (p *Partition) say(why *core.Fault) {
+	if up, _ := p.feed.Client.Up(); up && !p.said {
+		p.said = true
+		p.feed.Log.Warn("Pulsar topic cannot be read for now", "subscription", p.feed.Subscription, "topic", p.Scope, "error", why)
+	}
 }
 
 // again makes a new consumer. It looks the topic up before: the library would wait for
@@ -170,17 +144,20 @@ func (p *Partition) again() (*member, error) {
 	return p.feed.subscribe(p.ctx, p)
 }
 
-// wait waits, but not for longer than the link is down.
+// wait waits, and for as long as the link is down, whatever d says.
 func (p *Partition) wait(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	up, link := p.feed.Client.Up()
-	if up {
-		link = nil
+	if !pause(p.ctx, d) {
+		return
 	}
-	select {
-	case <-t.C:
-	case <-link:
-	case <-p.ctx.Done():
+	for {
+		up, changed := p.feed.Client.Up()
+		if up {
+			return
+		}
+		select {
+		case <-changed:
+		case <-p.ctx.Done():
+			return
+		}
 	}
 }

@@ -11,88 +11,90 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/backoff"
-
-	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 )
 
-// member is one consumer of the library for one partition, and what is known of it.
+// member is one consumer of the library, for one connection: it is not brought back
+// but made anew.
 type member struct {
 	p        *Partition
 	consumer pulsar.Consumer
 	arrived  chan pulsar.ConsumerMessage
-	policy   func() backoff.Policy
+	epoch    uint64
+	back     bool // the pump says first that the partition is back
 
-	// asking says that the next policy the library makes is for a question of ours and
-	// for no reconnect.
-	asking atomic.Bool
-	back   atomic.Bool   // a batch with Back is owed
-	wake   chan struct{} // for the pump
-	stop   chan struct{} // ends the pump
-	pumped chan struct{} // it has ended
+	lost     chan struct{} // closed: the broker or the connection has left the consumer
+	loseOnce sync.Once
+	stop     chan struct{} // closed: the pump ends
+	stopOnce sync.Once
+	pumped   chan struct{} // closed: it has ended
 
-	proved  chan error    // of prove
-	changed chan struct{} // the keeper looks again
-	mu      sync.Mutex
-	lost    time.Time // since when it reconnects, zero = it does not
-	failed  int       // tries
-	calls   int       // that are out
-	closed  bool      // no call begins any more
-	idle    chan struct{}
+	asking atomic.Bool // the next policy is for prove
+	proved chan error  // what prove has found
+
+	mu     sync.Mutex
+	calls  int           // into the consumer, that are out
+	closed bool          // none begins any more
+	idle   chan struct{} // closed: none is out, and none begins
 }
 
 func newMember(p *Partition) *member {
-	m := &member{
+	return &member{
 		p:       p,
 		arrived: make(chan pulsar.ConsumerMessage, batchMessages),
-		wake:    make(chan struct{}, 1),
+		lost:    make(chan struct{}),
 		stop:    make(chan struct{}),
 		pumped:  make(chan struct{}),
 		proved:  make(chan error, 1),
-		changed: make(chan struct{}, 1),
 		idle:    make(chan struct{}),
 	}
-	m.policy = client.Backoff(client.Hooks{Began: m.began, Failed: m.missed, Back: m.returned})
-	return m
 }
 
-// backoff is what the library calls when it begins to reconnect, and when it is asked
-// for the last id.
-func (m *member) backoff() backoff.Policy {
+// policy is what the library asks for its pauses between tries. It does so when the
+// consumer has lost its connection, before the first try, of which the options allow
+// none; and when it is asked for the last id. It comes from a goroutine of the library,
+// but for the question.
+func (m *member) policy() backoff.Policy {
 	if m.asking.CompareAndSwap(true, false) {
 		return once{m}
 	}
-	return m.policy()
+	m.loseOnce.Do(func() { close(m.lost) })
+	m.quit()
+	return once{m}
 }
 
-func (m *member) began() {
-	m.p.began(m)
-	m.mu.Lock()
-	m.lost, m.failed = time.Now(), 0
-	m.mu.Unlock()
-	signal(m.changed)
+// once is a policy with no second try. After a question it would wait for ever for an
+// answer from a consumer that is closed meanwhile.
+type once struct{ m *member }
+
+func (o once) Next() time.Duration {
+	o.m.found(errNoProof)
+	return never
 }
 
-func (m *member) missed(tries int) {
-	m.mu.Lock()
-	m.failed = tries
-	m.mu.Unlock()
-	signal(m.changed)
+func (once) IsMaxBackoffReached() bool { return false }
+func (once) Reset()                    {}
+
+var errNoProof = errors.New("the broker does not know the consumer any more")
+
+// prove asks the broker for something that only a living consumer is answered.
+func (m *member) prove() {
+	if !m.enter() {
+		return
+	}
+	m.p.feed.library.Go(func() {
+		defer m.exit()
+		m.asking.Store(true)
+		_, err := m.consumer.GetLastMessageIDs()
+		m.asking.Store(false) // where the consumer was closed before it asked for a policy
+		m.found(err)
+	})
 }
 
-func (m *member) returned() {
-	m.mu.Lock()
-	m.lost, m.failed = time.Time{}, 0
-	m.mu.Unlock()
-	m.p.back(m)
-	signal(m.changed)
-}
-
-// state is since when the consumer reconnects, zero = it does not, and how often that
-// has failed.
-func (m *member) state() (lost time.Time, failed int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.lost, m.failed
+func (m *member) found(err error) {
+	select {
+	case m.proved <- err:
+	default: // told already
+	}
 }
 
 // enter says that a call into the consumer begins. A call that races the consumer's
@@ -113,51 +115,6 @@ func (m *member) exit() {
 	if m.calls--; m.calls == 0 && m.closed {
 		close(m.idle)
 	}
-}
-
-// halt ends the pump: nothing of the consumer is passed on any more.
-func (m *member) halt() {
-	select {
-	case <-m.stop:
-	default:
-		close(m.stop)
-	}
-	<-m.pumped
-}
-
-// once is the policy for a question: it is not asked again, for the library would wait
-// for ever for the answer of a consumer that is closed meanwhile.
-type once struct{ m *member }
-
-func (o once) Next() time.Duration {
-	select {
-	case o.m.proved <- errNoProof:
-	default:
-	}
-	return never
-}
-
-func (once) IsMaxBackoffReached() bool { return false }
-func (once) Reset()                    {}
-
-var errNoProof = errors.New("the broker does not know the consumer any more")
-
-// prove asks the broker for something that only a living consumer is answered. The
-// result is in proved.
-func (m *member) prove() {
-	if !m.enter() {
-		return
-	}
-	m.p.feed.library.Go(func() {
-		defer m.exit()
-		m.asking.Store(true)
-		_, err := m.consumer.GetLastMessageIDs()
-		m.asking.Store(false)
-		select {
-		case m.proved <- err:
-		default:
-		}
-	})
 }
 
 // shut ends calls, and waits for those that are out. It reports false when some are
@@ -181,13 +138,21 @@ func (m *member) shut(limit time.Duration) bool {
 	}
 }
 
+// quit has the pump end.
+func (m *member) quit() { m.stopOnce.Do(func() { close(m.stop) }) }
+
+// halt ends the pump: nothing of the consumer is passed on any more.
+func (m *member) halt() {
+	m.quit()
+	<-m.pumped
+}
+
 // close closes the consumer, and waits for the library until ctx ends: it may wait for
 // a broker that does not answer. Its goroutine ends with the client at the latest.
 func (m *member) close(ctx context.Context) {
 	f := m.p.feed
-	m.halt()
-	// Answers come in milliseconds. What waits for a broker that is gone is in the
-	// library's queue by then, in front of the close.
+	// Answers come in milliseconds. What is out then is in the library's queue, in front
+	// of the close.
 	m.shut(f.times.answers)
 	done := make(chan struct{})
 	f.library.Go(func() {
@@ -197,13 +162,5 @@ func (m *member) close(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-	}
-}
-
-// signal wakes who waits for c.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -14,31 +14,29 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
 )
 
-// firstEpoch is that of a partition's first consumer.
-const firstEpoch = 1
-
 // Partition is one partition that a feed reads, or a topic that has none.
 type Partition struct {
 	*message.Source
 
-	feed  *Feed
-	named bool // the subscription names its topic: it is waited for where it is gone
-
-	epoch atomic.Uint64 // raised by each loss of the consumer or its connection
-	valid atomic.Uint64 // batches of smaller epochs are stale
-
+	feed   *Feed
+	named  bool            // the subscription names its topic: it is waited for where it is gone
 	ctx    context.Context // ends with the feed, or when the partition is to be read no more
 	cancel context.CancelFunc
 	done   chan struct{} // closed when its keeper has ended
+	said   bool          // the keeper's: that it cannot be read
 	seeks  chan *seek
 
-	mu       sync.RWMutex // of what is below, and for writers of epoch and valid
-	member   *member      // nil while there is none
-	earliest bool         // where a subscription begins that is not there yet
+	epoch atomic.Uint64 // counts its consumers, from 1
+	valid atomic.Uint64 // batches of smaller epochs are stale
+
+	mu       sync.RWMutex
+	member   *member       // nil while there is none
+	there    chan struct{} // closed while there is one
+	earliest bool          // where a subscription begins that is not there yet
 }
 
-// Ack acks messages by their ids, and returns when the broker has answered or the
-// connection is gone: then an error says that any of them may not be acked. Ids come
+// Ack acks messages by their ids, and returns when the broker has answered, or at once
+// where there is no consumer now. An error says that any of them may not be acked. Ids come
 // from messages, or have partition 0 as the client counts. An entry is acked whole by
 // an id with batch index -1. Any goroutine may call it.
 func (p *Partition) Ack(ids []pulsar.MessageID) error {
@@ -56,6 +54,22 @@ func (p *Partition) Nack(msg pulsar.Message) {
 	if m := p.current(); m != nil && m.enter() {
 		m.consumer.Nack(msg)
 		m.exit()
+	}
+}
+
+// Await waits until the partition has a consumer. It returns ctx's error when that ends
+// before, and a fault when the partition is read no more.
+func (p *Partition) Await(ctx context.Context) error {
+	p.mu.RLock()
+	there := p.there
+	p.mu.RUnlock()
+	select {
+	case <-there:
+		return nil
+	case <-p.ctx.Done():
+		return fault.Refusal(core.FaultClosed, "%s is read no more", p.Scope)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -83,41 +97,20 @@ func (p *Partition) beginEarliest() {
 // read comes again.
 func (p *Partition) join(m *member) {
 	p.mu.Lock()
+	epoch := p.epoch.Add(1)
+	p.valid.Store(epoch)
+	m.epoch, m.back = epoch, epoch > 1
 	p.member = m
-	again := p.epoch.Load() > firstEpoch
+	close(p.there)
 	p.mu.Unlock()
-	if again {
-		p.back(m)
-	}
 	p.feed.keepers.Go(m.pump)
 }
 
-// part ends that m is the partition's consumer: nothing of it counts any more.
+// part ends that m is the partition's consumer: nothing of it is passed on any more.
 func (p *Partition) part(m *member) {
 	p.mu.Lock()
 	p.member = nil
+	p.there = make(chan struct{})
 	p.mu.Unlock()
 	m.halt()
-	p.epoch.Add(1)
-}
-
-// began raises the epoch when the partition's consumer has lost its connection, before
-// anything can arrive on another.
-func (p *Partition) began(m *member) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.member == m {
-		p.epoch.Add(1)
-	}
-}
-
-// back makes all that was read in earlier epochs stale, and the pump say so.
-func (p *Partition) back(m *member) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.member == m {
-		p.valid.Store(p.epoch.Load())
-		m.back.Store(true)
-		signal(m.wake)
-	}
 }

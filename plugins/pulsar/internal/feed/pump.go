@@ -5,19 +5,19 @@ package feed
 import "github.com/apache/pulsar-client-go/pulsar"
 
 // pump passes on what arrives, in batches of what is there. While they are not taken
-// it waits, and so does the consumer, whose queue bounds what the broker sends.
+// it waits, and so does the consumer, whose queue bounds what the broker sends. What it
+// holds at its end comes again.
 func (m *member) pump() {
 	defer close(m.pumped)
+	if m.back && !m.pass(m.p.mark(m.epoch, true)) {
+		return
+	}
 	for {
 		select {
 		case <-m.stop:
 			return
-		case <-m.wake:
-			if !m.passBack() {
-				return
-			}
 		case first := <-m.arrived:
-			if !m.passBack() || !m.pass(m.gather(first)) {
+			if !m.pass(m.gather(first)) {
 				return
 			}
 		}
@@ -27,6 +27,7 @@ func (m *member) pump() {
 // gather makes a batch of what is there.
 func (m *member) gather(first pulsar.ConsumerMessage) *Batch {
 	b := m.p.feed.spare.take()
+	b.Partition, b.Epoch = m.p, m.epoch
 	b.Messages = append(b.Messages, first.Message)
 	size := len(first.Payload())
 	for len(b.Messages) < batchMessages && size < batchBytes {
@@ -39,23 +40,10 @@ func (m *member) gather(first pulsar.ConsumerMessage) *Batch {
 		}
 		break
 	}
-	b.Partition = m.p
-	// Not before: what comes on a new connection must not have the old one's epoch.
-	b.Epoch = m.p.epoch.Load()
 	return b
 }
 
-// passBack passes on that the consumer is back, where that is owed.
-func (m *member) passBack() bool {
-	if !m.back.Swap(false) {
-		return true
-	}
-	b := m.p.feed.spare.take()
-	b.Partition, b.Back, b.Epoch = m.p, true, m.p.epoch.Load()
-	return m.pass(b)
-}
-
-// pass reports false when the pump is to end. What it holds then comes again.
+// pass reports false when the pump is to end.
 func (m *member) pass(b *Batch) bool {
 	select {
 	case m.p.feed.batches <- b:
@@ -64,4 +52,11 @@ func (m *member) pass(b *Batch) bool {
 		m.p.feed.spare.give(b)
 		return false
 	}
+}
+
+// mark is a batch without messages: the partition is back, or lost.
+func (p *Partition) mark(epoch uint64, back bool) *Batch {
+	b := p.feed.spare.take()
+	b.Partition, b.Epoch, b.Back, b.Lost = p, epoch, back, !back
+	return b
 }

@@ -58,7 +58,10 @@ func (f *Feed) options(p *Partition, m *member) pulsar.ConsumerOptions {
 		ReceiverQueueSize:           f.ReceiverQueue,
 		MessageChannel:              m.arrived,
 		AutoDiscoveryPeriod:         never,
-		BackOffPolicyFunc:           m.backoff,
+		// The library would bring the consumer back by itself: refused ones for ever, one
+		// whose topic is gone never or by making the topic again.
+		MaxReconnectToBroker: new(uint),
+		BackOffPolicyFunc:    m.policy,
 		// Acks with a response go out as they are given; grouping would add a timer.
 		AckWithResponse:    true,
 		AckGroupingOptions: &pulsar.AckGroupingOptions{MaxSize: 1},

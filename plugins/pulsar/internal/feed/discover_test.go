@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feed
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+// P-13: partitions that are added are read from their first message, and the others go
+// on; also where the broker is not there while they are looked for.
+func TestPartitionsAdded(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	n := name(t)
+	full := "public/default/" + n
+	b.CreatePartitioned(full, 2)
+	cfg := config(connected(t, b.URL()), "s", parsed(t, n))
+	cfg.Earliest = false // it concerns the partitions that there are at the start
+	f := opened(t, cfg)
+	peer := raw(t, b.URL())
+	p := producer(t, peer, n)
+	publish(t, p, "before-", 20)
+	b.UpdatePartitions(full, 4)
+	eventually(t, "a producer that knows all partitions", func() bool {
+		parts, err := peer.TopicPartitions(n)
+		return err == nil && len(parts) == 4
+	})
+	late := producer(t, peer, n)
+	publish(t, late, "after-", 200)
+	eventually(t, "all messages", func() bool { return f.got("before-") == 20 && f.got("after-") == 200 })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.order) != 4 {
+		t.Errorf("read from %d partitions, want 4", len(f.order))
+	}
+}
+
+// A pattern reads what matches with the whole name, topics that come later from their
+// first message, and no more what is gone.
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	space := "public/" + strings.ToLower(name(t))
+	b.CreateNamespace(space)
+	b.CreateTopic(space + "/orders-eu")
+	b.CreateTopic(space + "/old-orders-eu")
+	pattern, err := topic.ParsePattern(space + "/orders-.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(connected(t, b.URL()), "s")
+	cfg.Pattern = &pattern
+	f := opened(t, cfg)
+	peer := raw(t, b.URL())
+	publish(t, producer(t, peer, space+"/orders-eu"), "eu-", 5)
+	publish(t, producer(t, peer, space+"/old-orders-eu"), "old-", 5)
+	b.CreatePartitioned(space+"/orders-us", 2)
+	publish(t, producer(t, peer, space+"/orders-us"), "us-", 10)
+	eventually(t, "what matches", func() bool { return f.got("eu-") == 5 && f.got("us-") == 10 })
+	f.mu.Lock()
+	if p := f.from["us-0"]; p.As != "persistent://"+space+"/orders-us" {
+		t.Errorf("a topic of a pattern is subscribed as %q, want its full name", p.As)
+	}
+	f.mu.Unlock()
+	if n := f.got("old-"); n != 0 {
+		t.Errorf("%d messages of a topic that matches in part", n)
+	}
+}
+
+// A pattern that matches nothing yet is a warning, and waits.
+func TestPatternMatchesNothingYet(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	space := "public/" + strings.ToLower(name(t))
+	b.CreateNamespace(space)
+	pattern, err := topic.ParsePattern(space + "/.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(connected(t, b.URL()), "s")
+	cfg.Pattern = &pattern
+	cfg.Earliest = false
+	f := opened(t, cfg)
+	if !strings.Contains(f.log.String(), "no topic matches the pattern yet") {
+		t.Errorf("no warning:\n%s", f.log)
+	}
+	b.CreateTopic(space + "/first")
+	publish(t, producer(t, raw(t, b.URL()), space+"/first"), "m", 3)
+	eventually(t, "the new topic's messages", func() bool { return f.got("m") == 3 })
+}
+
+// P-14: a topic is deleted under the subscription, and made again after a while.
+func TestTopicMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		partitions int
+	}{{"plain", 0}, {"partitioned", 3}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := broker.Broker(t)
+			n := name(t)
+			full := "public/default/" + n
+			create, remove := func() { b.CreateTopic(full) }, func() { b.Delete(full) }
+			if tt.partitions > 0 {
+				create, remove = func() { b.CreatePartitioned(full, tt.partitions) }, func() { b.DeletePartitioned(full) }
+			}
+			create()
+			f := opened(t, config(connected(t, b.URL()), "s", parsed(t, n)))
+			peer := raw(t, b.URL())
+			p := producer(t, peer, n)
+			publish(t, p, "before-", 10)
+			eventually(t, "the first messages", func() bool { return f.got("before-") == 10 })
+			p.Close()
+			remove()
+			// The case's pause, shortened: the subscription has to live without its topic.
+			eventually(t, "a line about the topic", func() bool { return strings.Contains(f.log.String(), "cannot be read for now") })
+			create()
+			publish(t, producer(t, peer, n), "after-", 10)
+			eventually(t, "messages of the new topic", func() bool { return f.got("after-") == 10 })
+		})
+	}
+}
+
+// A partition that cannot be read touches no other.
+func TestOnePartitionFails(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	n := name(t)
+	full := "public/default/" + n
+	b.CreatePartitioned(full, 1)
+	cfg := config(connected(t, b.URL()), "s", parsed(t, n))
+	cfg.RetryDelay = 300 * time.Millisecond
+	f := opened(t, cfg)
+	b.UpdatePartitions(full, 2)
+	// Another has the new partition's subscription for itself.
+	peer := raw(t, b.URL())
+	holder, err := peer.Subscribe(pulsar.ConsumerOptions{Topic: n + "-partition-1", SubscriptionName: "s", Type: pulsar.Exclusive})
+	if err != nil {
+		t.Skip("the feed was faster") // decided by who comes first; the rest is the same
+	}
+	p0, p1 := producer(t, peer, n+"-partition-0"), producer(t, peer, n+"-partition-1")
+	publish(t, p1, "one-", 3)
+	for i := range 5 {
+		publish(t, p0, fmt.Sprintf("zero-%d-", i), 1)
+	}
+	eventually(t, "messages of the other partition", func() bool { return f.got("zero-") == 5 })
+	eventually(t, "a line about it", func() bool { return strings.Contains(f.log.String(), "cannot be read for now") })
+	holder.Close()
+	eventually(t, "messages of the partition", func() bool { return f.got("one-") == 3 })
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/apache/pulsar-client-go/pulsar/log"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+var broker pulsarbroker.Shared
+
+func TestMain(m *testing.M) { broker.Main(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !so(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// within takes one value out of a channel.
+func within[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited in vain: %s", what)
+		panic("not reached")
+	}
+}
+
+var numbers atomic.Int64
+
+// name is a topic of the test's own.
+func name(t *testing.T) string {
+	t.Helper()
+	clean := strings.Map(func(r rune) rune {
+		if r == '/' || r == '_' {
+			return '-'
+		}
+		return r
+	}, t.Name())
+	return fmt.Sprintf("%s-%d", clean, numbers.Add(1))
+}
+
+func parsed(t *testing.T, s string) topic.Name {
+	t.Helper()
+	n, err := topic.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// connected is a client of the broker; the test's end closes it.
+func connected(t *testing.T, url string, change ...func(*client.Config)) *client.Client {
+	t.Helper()
+	address, addressErr := client.ParseURL(url)
+	if addressErr != nil {
+		t.Fatal(addressErr)
+	}
+	config := client.Config{Address: address, OperationTimeout: 10 * time.Second}
+	for _, c := range change {
+		c(&config)
+	}
+	c, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Error("close the client:", err)
+		}
+	})
+	return c
+}
+
+// quick are waits for tests.
+func quick() times {
+	t := defaultTimes()
+	t.retryMost = 500 * time.Millisecond
+	return t
+}
+
+// lines is a log.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// fed is a feed and what it has read.
+type fed struct {
+	*Feed
+	t     *testing.T
+	log   *lines
+	ended chan *core.Fault
+	ack   atomic.Bool // acks what comes
+
+	mu     sync.Mutex
+	counts map[string]int // by payload
+	order  map[string][]string
+	seen   []*Batch // with Back or Lost
+	held   []pulsar.Message
+	from   map[string]*Partition // by payload
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+func config(c *client.Client, subscription string, topics ...topic.Name) Config {
+	cfg := Config{
+		Client: c, Subscription: subscription, Type: pulsar.Shared, Earliest: true,
+		ReceiverQueue: 100, Discovery: time.Second, RetryDelay: 200 * time.Millisecond,
+	}
+	for _, n := range topics {
+		cfg.Topics = append(cfg.Topics, Topic{Name: n, As: n.Local})
+	}
+	return cfg
+}
+
+// opened opens a feed and reads it, acking what comes; the test's end closes it.
+func opened(t *testing.T, c Config) *fed {
+	t.Helper()
+	f, err := tryOpen(t.Context(), t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func tryOpen(ctx context.Context, t *testing.T, c Config) (*fed, error) {
+	t.Helper()
+	f := &fed{
+		t: t, log: &lines{}, ended: make(chan *core.Fault, 1), counts: map[string]int{},
+		order: map[string][]string{}, from: map[string]*Partition{},
+	}
+	f.ack.Store(true)
+	c.Log = slog.New(slog.NewTextHandler(f.log, nil))
+	c.Ended = func(why *core.Fault) { f.ended <- why }
+	var err error
+	if f.Feed, err = open(ctx, c, quick()); err != nil {
+		return nil, err
+	}
+	f.read()
+	t.Cleanup(func() {
+		f.pause()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := f.Close(ctx); err != nil {
+			t.Error("close the feed:", err)
+		}
+		if t.Failed() {
+			t.Log(f.log)
+		}
+	})
+	return f, nil
+}
+
+// read reads until pause.
+func (f *fed) read() {
+	f.stop, f.done = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(f.done)
+		for {
+			select {
+			case b := <-f.Batches():
+				f.take(b)
+			case <-f.stop:
+				return
+			}
+		}
+	}()
+}
+
+func (f *fed) pause() {
+	select {
+	case <-f.stop:
+	default:
+		close(f.stop)
+	}
+	<-f.done
+}
+
+func (f *fed) take(b *Batch) {
+	if b.Stale() {
+		f.Release(b)
+		return
+	}
+	var ids []pulsar.MessageID
+	f.mu.Lock()
+	if b.Back || b.Lost {
+		f.seen = append(f.seen, &Batch{Partition: b.Partition, Epoch: b.Epoch, Back: b.Back, Lost: b.Lost})
+	}
+	for _, m := range b.Messages {
+		payload := string(m.Payload())
+		f.counts[payload]++
+		f.order[b.Partition.Scope] = append(f.order[b.Partition.Scope], payload)
+		f.from[payload] = b.Partition
+		f.held = append(f.held, m)
+		ids = append(ids, m.ID())
+	}
+	f.mu.Unlock()
+	if f.ack.Load() && len(ids) > 0 {
+		if err := b.Partition.Ack(ids); err != nil {
+			f.t.Log("ack:", err)
+		}
+	}
+	f.Release(b)
+}
+
+// got is how many different payloads have come that begin so.
+func (f *fed) got(prefix string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for payload := range f.counts {
+		if strings.HasPrefix(payload, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fed) count(payload string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts[payload]
+}
+
+func (f *fed) forgetAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.counts)
+	clear(f.order)
+	f.held, f.seen = nil, nil
+}
+
+// markers is how many batches have said so.
+func (f *fed) markers(so func(*Batch) bool) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, b := range f.seen {
+		if so(b) {
+			n++
+		}
+	}
+	return n
+}
+
+// raw is a client of the library, a peer; the test's end closes it.
+func raw(t *testing.T, url string) pulsar.Client {
+	t.Helper()
+	c, err := pulsar.NewClient(pulsar.ClientOptions{
+		URL: url, Logger: log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil))),
+		MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: 10 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// producer publishes to a topic.
+func producer(t *testing.T, c pulsar.Client, to string) pulsar.Producer {
+	t.Helper()
+	p, err := c.CreateProducer(pulsar.ProducerOptions{
+		Topic: to, SendTimeout: -1, DisableBatching: true, PartitionsAutoDiscoveryInterval: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// publish publishes prefix0, prefix1, ... keyed by themselves.
+func publish(t *testing.T, p pulsar.Producer, prefix string, n int) {
+	t.Helper()
+	for i := range n {
+		payload := fmt.Sprintf("%s%d", prefix, i)
+		if _, err := p.Send(t.Context(), &pulsar.ProducerMessage{Payload: []byte(payload), Key: payload}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
