@@ -5,6 +5,7 @@ package conform
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/longshore-go/longshore/core"
@@ -156,7 +157,8 @@ func (t *Trial) takes(m core.Message, hs core.Headers) bool {
 }
 
 // sameHeaders compares what arrived with what was sent. Headers that the
-// transport adds itself are left out.
+// transport adds itself are left out, and where names do not repeat headers have no
+// order.
 func (t *Trial) sameHeaders(what string, got, want core.Headers) {
 	sent := map[string]bool{}
 	for _, h := range want {
@@ -167,6 +169,11 @@ func (t *Trial) sameHeaders(what string, got, want core.Headers) {
 		if sent[h.Name] {
 			own = append(own, h)
 		}
+	}
+	if !t.About.Publishing.Repeats {
+		byName := func(a, b core.Header) int { return strings.Compare(a.Name, b.Name) }
+		want = slices.SortedStableFunc(slices.Values(want), byName)
+		slices.SortStableFunc(own, byName)
 	}
 	for i, h := range want {
 		switch {

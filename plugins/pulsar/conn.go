@@ -19,12 +19,27 @@ type conn struct {
 	client    *client.Client
 	publisher *publisher
 
+	watching sync.WaitGroup
+	stop     chan struct{} // closed by Close
+
 	mu     sync.Mutex // of what follows
 	closed bool
 }
 
-func newConn(e *endpoint, c *client.Client) *conn {
-	return &conn{endpoint: e, client: c, publisher: newPublisher(e, c)}
+func newConn(e *endpoint, cl *client.Client) *conn {
+	c := &conn{endpoint: e, client: cl, publisher: newPublisher(e, cl), stop: make(chan struct{})}
+	c.watching.Go(c.watch)
+	return c
+}
+
+// watch answers what waits to be published when the brokers have refused the
+// endpoint for good. Subscriptions end by themselves then.
+func (c *conn) watch() {
+	select {
+	case <-c.client.Fatal():
+		c.publisher.out.Fail(c.client.Err())
+	case <-c.stop:
+	}
 }
 
 // ReportLink reports whether a broker can be reached.
@@ -50,7 +65,10 @@ func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	if again {
 		return nil, nil
 	}
-	return nil, errors.Join(c.publisher.out.Close(ctx), c.client.Close(ctx))
+	close(c.stop)
+	c.watching.Wait()
+	err := c.publisher.out.Close(ctx)
+	return nil, errors.Join(err, c.client.Close(ctx))
 }
 
 // refused is the fault of a registration that is refused.

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	broker.Main(m)
 }
+
 // nowhere are settings of an endpoint that is not connected.
 func nowhere() settings.Settings {
 	return settings.Settings{URL: "pulsar://127.0.0.1:1", DefaultSubscription: "shop"}

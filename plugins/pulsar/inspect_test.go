@@ -263,7 +263,7 @@ func TestInspectDestinations_S_PUL_20(t *testing.T) {
 			t.Errorf("%s, exactly: %s", tt.name, diff)
 		}
 		want := core.Publishing{
-			Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeText, MaxBytes: 5<<20 + 8<<10, MaxHeaders: pulsar.MaxHeaders,
+			Confirms: core.ConfirmStored, Retains: core.RetainTransport, Headers: core.HeadersNativeText, MaxBytes: 5<<20 - 512, MaxHeaders: pulsar.MaxHeaders,
 		}
 		if tt.delays {
 			want.MaxDelay = pulsar.MaxDelay

@@ -9,9 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/apache/pulsar-client-go/pulsar"
+
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
@@ -103,6 +107,32 @@ func (r *reader) reads(n topic.Name) bool {
 // source are the capabilities of its deliveries without the plugin's own delays.
 func (r *reader) source() core.Capabilities {
 	return source(r.options.Type, time.Duration(r.options.AckTimeout))
+}
+
+// feed is what is read, and how.
+func (r *reader) feed(e *endpoint, c *client.Client) feed.Config {
+	o, s := &r.options, &e.settings
+	config := feed.Config{
+		Client: c, Subscription: r.subscription, Type: types[o.Type], Pattern: r.pattern,
+		Earliest: o.InitialPosition == settings.PositionEarliest, ReceiverQueue: o.ReceiverQueue, ConsumerName: o.ConsumerName,
+		Discovery: time.Duration(s.DiscoveryInterval), RetryDelay: time.Duration(s.OperationRetryDelay), Log: e.log,
+	}
+	if s.OperationRetries != nil {
+		config.Attempts = *s.OperationRetries
+	}
+	names := append([]string{r.name}, o.Topics...)
+	for i, n := range r.topics {
+		config.Topics = append(config.Topics, feed.Topic{Name: n, As: names[i]})
+	}
+	return config
+}
+
+// types are the library's values of the option type; never written to.
+var types = map[string]pulsar.SubscriptionType{
+	settings.TypeShared:    pulsar.Shared,
+	settings.TypeExclusive: pulsar.Exclusive,
+	settings.TypeFailover:  pulsar.Failover,
+	settings.TypeKeyShared: pulsar.KeyShared,
 }
 
 // findings are what is wrong with a registration or a destination.

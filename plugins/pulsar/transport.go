@@ -62,7 +62,7 @@ func (t *Transport) Describe() pluginapi.Spec {
 		Settings:     pluginapi.SchemaOf[settings.Settings](),
 		Subscription: pluginapi.SchemaOf[settings.SubscribeOptions](),
 		Publish:      pluginapi.SchemaOf[settings.PublishOptions](),
-		Publishing:   publishing(MaxMessage),
+		Publishing:   publishing(MaxMessage + message.Room),
 		Seeks:        true,
 		LinkStates:   true,
 	}
@@ -99,7 +99,7 @@ func counts(kind string) bool { return kind == settings.TypeShared || kind == se
 func publishing(size int64) core.Publishing {
 	return core.Publishing{
 		Confirms: core.ConfirmStored, Retains: core.RetainTransport, MaxDelay: MaxDelay,
-		Headers: core.HeadersNativeText, MaxBytes: min(size+message.HeadRoom, MaxMessage), MaxHeaders: MaxHeaders,
+		Headers: core.HeadersNativeText, MaxBytes: size - message.Room, MaxHeaders: MaxHeaders,
 	}
 }
 

@@ -58,7 +58,7 @@ type received struct {
 // collect prints what is published to a topic until ctx ends.
 func collect(ctx context.Context, client pulsar.Client, topic string, to io.Writer) error {
 	consumer, err := client.Subscribe(pulsar.ConsumerOptions{
-		Topic: topic, SubscriptionName: "collector-" + strconv.Itoa(os.Getpid()), Type: pulsar.Exclusive,
+		Topic: topic, SubscriptionName: "collector-" + strconv.Itoa(os.Getpid()), Type: pulsar.Shared, // which waits for delays
 	})
 	if err != nil {
 		return fmt.Errorf("subscribe to %q: %w", topic, err)

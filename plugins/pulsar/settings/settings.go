@@ -60,7 +60,7 @@ type Settings struct {
 	// ProducerName is the name of the producers, one of a topic. Together with
 	// PublishOptions.SequenceID it lets a broker with deduplication drop what it has
 	// already; no two processes may have the same. Default: the broker gives one.
-	ProducerName string `json:"producer_name,omitempty" min:"1" doc:"The producers' name, for deduplication; no two processes may have the same."`
+	ProducerName string `json:"producer_name,omitempty" min:"1" max:"200" doc:"The producers' name, for deduplication; no two processes may have the same."`
 	// Compression is what batches and messages are compressed with:
 	// CompressionNone (the default), CompressionLZ4, CompressionZLib or
 	// CompressionZSTD.

@@ -42,7 +42,7 @@ func DeadLetter(m *core.Message, o Options, carried []byte) *pulsar.ProducerMess
 	}
 	o.apply(out)
 	for name := range out.Properties {
-		if is(name, core.CountHeader) {
+		if is(name, core.CountHeader) || name == emptyMark {
 			delete(out.Properties, name)
 		}
 	}

@@ -87,7 +87,7 @@ func (d *Decoder) Decode(s *Source, msg pulsar.Message) Delivered {
 	}
 	slices.Sort(d.names)
 	for _, name := range d.names {
-		if own.hides(name) {
+		if own.hides(name) || name == emptyMark {
 			continue
 		}
 		var value []byte

@@ -32,6 +32,11 @@ type Options struct {
 	EventTime   time.Time // zero = of the headers
 }
 
+// emptyMark is a property of messages that have neither payload nor property: the
+// client takes one for damaged, and acknowledges it unread, unless it has a property
+// or is part of a batch.
+const emptyMark = "x-longshore-empty"
+
 // kind is what becomes of a header.
 type kind byte
 
@@ -129,6 +134,9 @@ func For(m *core.Message, o Options) *pulsar.ProducerMessage {
 			out.Properties = make(map[string]string, len(m.Headers)+deadLetterProperties)
 		}
 		out.Properties[h.Name] = string(h.Value)
+	}
+	if len(out.Payload) == 0 && len(out.Properties) == 0 {
+		out.Properties = map[string]string{emptyMark: ""}
 	}
 	o.apply(out)
 	return out

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+)
+
+// What the client counts against the broker's limit is refused before it is sent.
+func TestCheckSize_S_PUL_31(t *testing.T) {
+	const limit = 1024
+	property := map[string]string{"a": strings.Repeat("v", 100)}
+	for _, tt := range []struct {
+		name string
+		m    pulsar.ProducerMessage
+		want string // of the fault, "" = none
+	}{
+		{"empty", pulsar.ProducerMessage{}, ""},
+		{"as large as can be", pulsar.ProducerMessage{Payload: make([]byte, 512)}, ""},
+		{"a byte more", pulsar.ProducerMessage{Payload: make([]byte, 513)}, "payload and headers have 513 bytes, the limit is 512: 1024 less 512"},
+		{"with a header", pulsar.ProducerMessage{Payload: make([]byte, 512-117), Properties: property}, ""},
+		{"with a header, a byte more", pulsar.ProducerMessage{Payload: make([]byte, 512-116), Properties: property}, "payload and headers have 513 bytes, the limit is 512"},
+		{"with a long key", pulsar.ProducerMessage{Key: strings.Repeat("k", 513)}, "payload and headers have 513 bytes"},
+	} {
+		f := message.CheckSize("jobs", &tt.m, limit)
+		if got := ""; f != nil {
+			if got = f.Error(); f.Code != core.FaultTooLarge || f.Transient || len(f.Diagnostics) == 0 || tt.want == "" || !strings.Contains(got, tt.want) {
+				t.Errorf("%s: got %+v, want %q", tt.name, f, tt.want)
+			}
+		} else if tt.want != "" {
+			t.Errorf("%s: taken, want %q", tt.name, tt.want)
+		}
+	}
+}
+
+// The client reads no message that has neither payload nor property.
+func TestEmptyMessagesHaveAProperty(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		m    core.Message
+		want map[string]string
+	}{
+		{"nothing", core.Message{}, map[string]string{"x-longshore-empty": ""}},
+		{"a key alone", core.Message{Headers: core.Headers{{Name: "partition-key", Value: []byte("k")}}}, map[string]string{"x-longshore-empty": ""}},
+		{"a header", core.Message{Headers: core.Headers{{Name: "a", Value: []byte("b")}}}, map[string]string{"a": "b"}},
+		{"a payload", core.Message{Payload: []byte("a")}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, message.For(&tt.m, message.Options{}).Properties); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
