@@ -226,7 +226,7 @@ func TestHeldFinishes(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		h, _ := sub.(*held)
 		h.turn <- struct{}{} // somebody is in Settle
-		rs, _ := h.sort([]Verdict{requeue("due", time.Second)}, make([]Result, 1))
+		rs, _, _ := h.sort([]Verdict{requeue("due", time.Second)}, make([]Result, 1))
 		if len(rs) > 0 {
 			t.Fatalf("passed on: %v", rs)
 		}

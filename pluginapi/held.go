@@ -36,6 +36,8 @@ func HeldCapabilities(c core.Capabilities) core.Capabilities {
 // DefaultMaxHeld); those beyond it are held all the same and accepted as others
 // leave.
 //
+// A [Holder] is told what is held.
+//
 // Close hands nothing back: what is held stays unsettled, and the source's
 // Unsettled says what becomes of it, as after a crash. A [Finisher] is told of it.
 //
@@ -217,15 +219,21 @@ func (h *held) Settle(ctx context.Context, vs []Verdict) []Result {
 		return h.settleNow(ctx, vs)
 	}
 	out := make([]Result, len(vs))
-	pass, at := h.sort(vs, out)
+	pass, at, kept := h.sort(vs, out)
 	wake(h.change)
-	if len(pass) == 0 {
+	if len(pass) == 0 && len(kept) == 0 {
 		return out
 	}
 	if !h.take(ctx) {
 		return failed(len(vs), faultOf("settle", ctx.Err()))
 	}
 	defer h.give()
+	if len(kept) > 0 {
+		h.inner.holder.Hold(kept)
+	}
+	if len(pass) == 0 {
+		return out
+	}
 	rs := h.sub.Settle(ctx, pass)
 	for _, i := range at {
 		out[i], rs = pop(rs)
@@ -250,8 +258,8 @@ func (h *held) settleNow(ctx context.Context, vs []Verdict) []Result {
 }
 
 // sort keeps the delayed requeues, with their results in out, and returns the
-// other verdicts and where their results belong.
-func (h *held) sort(vs []Verdict, out []Result) (pass []Verdict, at []int) {
+// other verdicts, where their results belong, and what a Holder is told of.
+func (h *held) sort(vs []Verdict, out []Result) (pass []Verdict, at []int, kept []any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, v := range vs {
@@ -261,11 +269,14 @@ func (h *held) sort(vs []Verdict, out []Result) (pass []Verdict, at []int) {
 		}
 		if v.Kind == core.VerdictRequeue && v.Delay > 0 && !h.closed {
 			out[i] = h.hold(v, scope)
+			if h.inner.holder != nil {
+				kept = append(kept, v.Handle)
+			}
 			continue
 		}
 		pass, at = append(pass, v), append(at, i)
 	}
-	return pass, at
+	return pass, at, kept
 }
 
 // hold keeps one delivery; h.mu is held.

@@ -313,3 +313,29 @@ func TestWrappersKeepPowers(t *testing.T) {
 		t.Error("a wrapper hides late acks")
 	}
 }
+
+// holder notes what it is told of holds.
+type holder struct {
+	*source
+	held []any
+}
+
+func (h *holder) Hold(handles []any) { h.held = append(h.held, handles...) }
+
+func TestHeldTellsHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &holder{source: newSource(requeueNow())}
+		sub := Held(src, 0)
+		sub.Profiles()
+		sub.Settle(t.Context(), []Verdict{
+			requeue("a", time.Second), {Handle: "x", Kind: core.VerdictAck}, requeue("y", 0), requeue("b", time.Minute),
+		})
+		sub.Settle(t.Context(), []Verdict{requeue("c", time.Second)})
+		if d := cmp.Diff([]any{"a", "b", "c"}, src.held); d != "" {
+			t.Errorf("told of holds (-want +got):\n%s", d)
+		}
+		if err := sub.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

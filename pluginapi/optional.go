@@ -54,6 +54,14 @@ type Finisher interface {
 	Finish(ctx context.Context, held []any)
 }
 
+// Holder is a Subscription that is told which deliveries [Held] has taken a delayed
+// requeue of: it comes when the delay is over, so a timer of the source that counts
+// for unsettled deliveries need not count until then. Hold runs in order with Settle,
+// on the same goroutine, and does not block.
+type Holder interface {
+	Hold(handles []any)
+}
+
 // powers are what a Subscription can do beside delivering, nil where it cannot.
 type powers struct {
 	seeker   Seeker
@@ -61,6 +69,7 @@ type powers struct {
 	late     LateAcker
 	stopper  IntakeStopper
 	finisher Finisher
+	holder   Holder
 	later    laterAccepter
 	misfit   func(where string) *core.Fault // what a wrapper of this package cannot wrap; asked after Profiles
 }
@@ -88,5 +97,6 @@ func powersOf(s Subscription) powers {
 	p.late, _ = s.(LateAcker)
 	p.stopper, _ = s.(IntakeStopper)
 	p.finisher, _ = s.(Finisher)
+	p.holder, _ = s.(Holder)
 	return p
 }
