@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+)
+
+// The bounds of one batch, whatever room there is: about what a frame to the host
+// holds, so that no small frames are left behind.
+const (
+	maxBatch   = 256
+	frameBytes = 120 << 10
+	perMessage = 96 // beside payload and properties: id, carry, what frames add
+	perHeader  = 32
+)
+
+// sizeOf is about what a message takes. Properties are counted, not measured: their
+// sizes would have to be looked up one by one.
+func sizeOf(msg pulsar.Message) int {
+	return len(msg.Payload()) + perMessage + perHeader*len(msg.Properties())
+}
+
+// builder makes deliveries of messages.
+type builder struct {
+	decoder message.Decoder
+	room    pluginapi.Room
+	items   []item
+	bytes   int
+	out     []pluginapi.Delivery
+}
+
+type item struct {
+	entry *entry
+	msg   pulsar.Message
+}
+
+// lease is what the deliveries of one batch lie in.
+type lease struct{ decoded message.Memory }
+
+var leases = sync.Pool{New: func() any { return new(lease) }}
+
+// Release takes back what a host has.
+func (l *lease) Release() {
+	l.decoded.Spent()
+	leases.Put(l)
+}
+
+func (b *builder) begin(room pluginapi.Room) { b.room, b.bytes = room, 0 }
+
+// full reports whether there is no room for a message. Bytes of the room are exceeded
+// by one at most.
+func (b *builder) full(size int) bool {
+	n := len(b.items)
+	return n >= min(b.room.Messages, maxBatch) || int64(b.bytes) >= b.room.Bytes || n > 0 && b.bytes+size > frameBytes
+}
+
+func (b *builder) add(e *entry, msg pulsar.Message) {
+	b.items = append(b.items, item{e, msg})
+	b.bytes += e.size
+}
+
+// end makes deliveries of what was added.
+func (b *builder) end(to *pluginapi.Batch) {
+	n := len(b.items)
+	if n == 0 {
+		return
+	}
+	m, _ := leases.Get().(*lease)
+	b.decoder.Use(&m.decoded)
+	last := len(b.out)
+	b.out = slices.Grow(b.out[:0], n)[:n]
+	for i := range b.items {
+		it, d := &b.items[i], &b.out[i]
+		l := it.entry.lane
+		x := b.decoder.Decode(l.partition.Source, it.msg)
+		*d = pluginapi.Delivery{
+			Handle: it.entry, Message: x.Message, Scope: l.partition.Scope,
+			Identity: x.Position, Position: x.Position, Carry: x.Carry, PublishedAt: x.PublishedAt,
+		}
+		if l.in.counts {
+			d.Attempt = max(it.msg.RedeliveryCount()+1, 1)
+		}
+	}
+	if last > n {
+		clear(b.out[n:last]) // what the list before kept
+	}
+	clear(b.items)
+	b.items = b.items[:0]
+	to.Deliveries, to.Memory = b.out, m
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
+)
+
+// source is what an intake reads: a feed.
+type source interface {
+	Batches() <-chan *feed.Batch
+	Release(b *feed.Batch)
+	Seek(ctx context.Context, to pluginapi.Position) error
+	Close(ctx context.Context) error
+}
+
+// Config is what an intake receives, and how.
+type Config struct {
+	Feed    feed.Config       // all but Tune and Ended
+	Profile core.Capabilities // of its deliveries; they can be handed back at once
+	// AckTimeout is how long the host may have a delivery: then it comes again. 0 = for
+	// ever.
+	AckTimeout time.Duration
+	Log        *slog.Logger
+}
+
+// Intake is what one subscription receives: a [pluginapi.Subscription] that hands back
+// at once, takes late acks and moves, to be used in [pluginapi.Held].
+type Intake struct {
+	profile core.Capabilities
+	timeout time.Duration
+	counts  bool // the broker counts redeliveries, and brings back single messages
+	log     *slog.Logger
+	feed    source
+	calls   calls
+
+	// Of the goroutine that calls Receive.
+	cur   *feed.Batch // taken, and its messages from at on are not handed out yet
+	at    int
+	batch builder
+	timer *time.Timer
+
+	changed chan struct{} // capacity 1: there is something for Receive
+	flushed chan struct{} // capacity 1: a lane has got an answer
+	closing chan struct{} // closed by Close
+	done    chan struct{} // closed when no acks are sent any more
+	senders sync.WaitGroup
+
+	mu       sync.Mutex
+	lanes    map[*feed.Partition]*lane
+	again    map[*lane]struct{} // that have something in lane.again
+	hands    list               // what the ack timeout counts for
+	returns  []*entry           // void since the last Receive, and come again
+	gone     []*entry           // void, and do not
+	nacks    []*entry           // to be sent behind the lock
+	retained int64              // bytes of messages that are kept to be delivered again
+	acks     int                // that have no answer yet
+	blocks   blocks
+	fault    *core.Fault // why there is no more
+	closed   bool
+	results  []pluginapi.Result
+}
+
+// calls are what is asked of a partition; tests have their own.
+type calls struct {
+	ack  func(*feed.Partition, []pulsar.MessageID) error
+	nack func(*feed.Partition, pulsar.Message)
+}
+
+// Open subscribes. It returns when all partitions are subscribed to; errors are
+// *core.Fault.
+func Open(ctx context.Context, c Config) (*Intake, error) {
+	in := newIntake(c, calls{ack: (*feed.Partition).Ack, nack: (*feed.Partition).Nack})
+	c.Feed.Tune, c.Feed.Ended = tune, in.end
+	f, err := feed.Open(ctx, c.Feed)
+	if err != nil {
+		return nil, err
+	}
+	in.feed = f
+	return in, nil
+}
+
+func newIntake(c Config, calls calls) *Intake {
+	log := c.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Intake{
+		profile: c.Profile, timeout: c.AckTimeout, log: log.With("subscription", c.Feed.Subscription), calls: calls,
+		counts:  c.Feed.Type == pulsar.Shared || c.Feed.Type == pulsar.KeyShared,
+		changed: make(chan struct{}, 1), flushed: make(chan struct{}, 1),
+		closing: make(chan struct{}), done: make(chan struct{}),
+		lanes: make(map[*feed.Partition]*lane), again: make(map[*lane]struct{}),
+	}
+}
+
+// Profiles are those of its deliveries: one.
+func (in *Intake) Profiles() []core.Capabilities { return []core.Capabilities{in.profile} }
+
+// end ends the subscription with a reason.
+func (in *Intake) end(f *core.Fault) {
+	in.mu.Lock()
+	in.fault = f
+	in.mu.Unlock()
+	wake(in.changed)
+}
+
+// Close sends the acks that wait, and returns when the broker has answered them and
+// the consumers are closed (P-09); both within ctx. What is unsettled comes again.
+func (in *Intake) Close(ctx context.Context) error {
+	in.mu.Lock()
+	again := in.closed
+	in.closed = true
+	in.mu.Unlock()
+	if again {
+		return nil
+	}
+	close(in.closing)
+	if left := in.flush(ctx); left > 0 {
+		in.log.Warn("acks were not answered; these messages come again", "messages", left)
+	}
+	close(in.done)
+	if in.cur != nil {
+		in.feed.Release(in.cur)
+		in.cur = nil
+	}
+	err := in.feed.Close(ctx)
+	if err == nil {
+		in.senders.Wait()
+	}
+	return err
+}
+
+// wake signals a goroutine that looks at the state itself.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
