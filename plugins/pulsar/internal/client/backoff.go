@@ -20,14 +20,11 @@ const (
 // nil. They are called by a goroutine of the library, which does nothing else
 // meanwhile, so they must not block, nor close what reconnects.
 type Hooks struct {
-	// Began is called when the broker is lost and the first try begins. GetLastMessageIDs
-	// calls it too, for the library makes a policy for its tries.
+	// Began is called when the broker is lost and the first try begins. A consumer's
+	// GetLastMessageIDs calls it too, for the library makes a policy for its tries.
 	Began func()
-	// Failed is called after each failed try, with their number so far.
-	Failed func(tries int)
-	// Back is called when a try has succeeded. It is never called for
-	// GetLastMessageIDs, nor where the library gives up because the topic is gone: then
-	// nothing follows Began.
+	// Back is called when a try has succeeded. Where the library gives up, because the
+	// topic is gone, nothing follows Began.
 	Back func()
 }
 
@@ -47,24 +44,16 @@ func Backoff(h Hooks) func() backoff.Policy {
 type policy struct {
 	hooks  Hooks
 	pauses pauses
-	tries  int
 }
 
 // Next is called after a failed try.
-func (p *policy) Next() time.Duration {
-	p.tries++
-	if p.hooks.Failed != nil {
-		p.hooks.Failed(p.tries)
-	}
-	return p.pauses.next()
-}
+func (p *policy) Next() time.Duration { return p.pauses.next() }
 
 // IsMaxBackoffReached only decides what the library counts in its metrics.
 func (p *policy) IsMaxBackoffReached() bool { return false }
 
 // Reset is called when a try has succeeded.
 func (p *policy) Reset() {
-	p.tries = 0
 	p.pauses.reset()
 	if p.hooks.Back != nil {
 		p.hooks.Back()

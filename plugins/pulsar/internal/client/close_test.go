@@ -5,10 +5,12 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/longshore-go/longshore/core"
 )
@@ -86,5 +88,19 @@ func TestClose(t *testing.T) {
 	}
 	if _, err := after.Topics(t.Context(), "a/b"); err == nil {
 		t.Error("a closed client lists topics")
+	}
+}
+
+// The library's metrics are none of the process's.
+func TestMetricsAreOurOwn(t *testing.T) {
+	subjectOf(t, Config{Address: Address{Hosts: []string{"127.0.0.1:1"}}})
+	all, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if strings.Contains(f.GetName(), "pulsar") {
+			t.Errorf("the process has the metric %s", f.GetName())
+		}
 	}
 }
