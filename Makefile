@@ -81,7 +81,7 @@ soak-mqtt: ## storms over MQTT: 100,000 messages, 50 cuts, 20 stops of the broke
 	$(GO) test -count=1 -timeout 2h -v -run '^TestStormOverMQTT$$' ./internal/cases -soak
 
 .PHONY: bench
-bench: ## hop, stream files, ZeroMQ, MQTT, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
+bench: ## hop, stream files, ZeroMQ, MQTT, Pulsar, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
 	@mkdir -p $(BIN)
 	$(GO) build -o $(BIN)/ ./internal/bench/... ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt ./plugins/pulsar/longshore-transport-pulsar
 	$(BIN)/longshore-bench -json bench-hop.json

@@ -4,43 +4,65 @@ package pulsarbroker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 )
 
-// Run runs a broker until ctx ends, for commands, and prints its URL to out when
-// it serves.
-func Run(ctx context.Context, c Config, out io.Writer) error {
+// Process is a broker of a command's own.
+type Process struct {
+	s      *server
+	folder string
+}
+
+// Open starts a broker for a command. It serves when Open returns, until Close.
+func Open(c Config) (*Process, error) {
 	folder, err := os.MkdirTemp("", "longshore-pulsar-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(folder) }() // it is one of the system's for temporary files
-	s, err := newServer(c, folder)
+	p := &Process{folder: folder}
+	if p.s, err = newServer(c, folder); err == nil {
+		err = p.s.start()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return p, nil
+}
+
+// URL returns where it serves.
+func (p *Process) URL() string { return (&Broker{nil, p.s}).URL() }
+
+// PID is the process's.
+func (p *Process) PID() int { return p.s.cmd.Process.Pid }
+
+// Close ends it.
+func (p *Process) Close() error {
+	return errors.Join(p.s.stop(), os.RemoveAll(p.folder))
+}
+
+// Run runs a broker until ctx ends, for commands, and prints its URL to out when
+// it serves.
+func Run(ctx context.Context, c Config, out io.Writer) (err error) {
+	p, err := Open(c)
 	if err != nil {
 		return err
 	}
-	if err := s.start(); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, p.Close()) }()
 	if c.Archive != "" {
-		if err := s.exercise(ctx); err != nil {
-			s.kill()
-			return err
-		}
-		return s.stop()
+		return p.s.exercise(ctx)
 	}
-	if _, err := fmt.Fprintln(out, (&Broker{nil, s}).URL()); err != nil {
-		s.kill()
+	if _, err := fmt.Fprintln(out, p.URL()); err != nil {
 		return err
 	}
 	select {
 	case <-ctx.Done():
-		return s.stop()
-	case <-s.ended:
-		return fmt.Errorf("the broker has ended:\n%s", s.log())
+		return nil
+	case <-p.s.ended:
+		return fmt.Errorf("the broker has ended:\n%s", p.s.log())
 	}
 }
 

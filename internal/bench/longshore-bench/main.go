@@ -2,7 +2,7 @@
 
 // Command longshore-bench measures the hop between a plugin process and its
 // host against generated code, the bare link and the same transport in process;
-// stream files read and written; ZeroMQ and MQTT against other libraries; what handlers of
+// stream files read and written; ZeroMQ, MQTT and Pulsar against other libraries; what handlers of
 // each kind cost in a host; and what waiting copies and idle subscriptions hold.
 package main
 
@@ -62,6 +62,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.IntVar(&plan.MQTT.Messages, "mqttmessages", 40_000, "messages of one measurement of MQTT at QoS 0; a third at QoS 1, a fifth at QoS 2")
 	f.IntVar(&plan.MQTT.Waiting, "mqttwaiting", 100_000, "messages of MQTT that are published to a slow handler at a time, 0 = it is not measured")
 	mqttRows := f.String("mqttrows", "", "a regular expression of the rows of MQTT that are measured, \"\" = all of them")
+	f.StringVar(&plan.Pulsar.Plugin, "pulsar", beside("longshore-transport-pulsar"), "the file of the plugin of Pulsar, \"\" = it is not measured")
+	f.StringVar(&plan.Pulsar.Peer, "pulsarpeer", beside("longshore-bench-pulsar"), "the file of its peers")
+	f.IntVar(&plan.Pulsar.Rounds, "pulsarrounds", 3, "rounds in which Pulsar is measured, at most")
+	f.IntVar(&plan.Pulsar.Messages, "pulsarmessages", 20_000, "messages of one measurement of Pulsar, twice as many in batches")
+	f.IntVar(&plan.Pulsar.Backlog, "pulsarbacklog", 200_000, "messages of a backlog at Pulsar before slow handlers, 0 = it is not measured")
+	pulsarRows := f.String("pulsarrows", "", "a regular expression of the rows of Pulsar that are measured, \"\" = all of them")
 	parts := f.String("parts", "hop,handlings,files,zmq,mqtt,memory", "what is measured")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
 	if err := f.Parse(args); err != nil {
@@ -75,7 +81,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if plan.MQTT.Rows, err = measure.MQTTRows(*mqttRows); err != nil {
 		return err
 	}
-	plan.MQTT.Latency = plan.Latency / 2
+	if plan.Pulsar.Rows, err = measure.PulsarRows(*pulsarRows); err != nil {
+		return err
+	}
+	plan.MQTT.Latency, plan.Pulsar.Latency = plan.Latency/2, plan.Latency
 	plan.Rows, plan.Subjects = measure.Rows(*full), split(*subjects)
 	plan.Progress = func(round int) { fmt.Fprintf(os.Stderr, "round %d of %d\n", round, plan.Rounds) }
 	if *handlings {
@@ -107,11 +116,12 @@ func choose(plan *measure.Plan, parts []string) error {
 		"files":     func() { plan.Files.Plugin = "" },
 		"zmq":       func() { plan.ZeroMQ.Plugin = "" },
 		"mqtt":      func() { plan.MQTT.Plugin = "" },
+		"pulsar":    func() { plan.Pulsar.Plugin = "" },
 		"memory":    func() { plan.Copies, plan.Idle = 0, 0 },
 	}
 	for _, name := range parts {
 		if _, ok := leaveOut[name]; !ok {
-			return fmt.Errorf("no part %q: use hop, handlings, files, zmq, mqtt or memory", name)
+			return fmt.Errorf("no part %q: use hop, handlings, files, zmq, mqtt, pulsar or memory", name)
 		}
 		delete(leaveOut, name)
 	}

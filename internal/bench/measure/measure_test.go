@@ -27,9 +27,11 @@ func TestSuite(t *testing.T) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/longshore-go/longshore/internal/bench/longshore-transport-bench",
 		"github.com/longshore-go/longshore/internal/bench/longshore-bench-zmq",
 		"github.com/longshore-go/longshore/internal/bench/longshore-bench-mqtt",
+		"github.com/longshore-go/longshore/internal/bench/longshore-bench-pulsar",
 		"github.com/longshore-go/longshore/plugins/file/longshore-transport-file",
 		"github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq",
-		"github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
+		"github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt",
+		"github.com/longshore-go/longshore/plugins/pulsar/longshore-transport-pulsar")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build plugin: %v\n%s", err, out)
 	}
@@ -38,6 +40,10 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	mqttRows, err := MQTTRows("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pulsarRows, err := PulsarRows("^publish")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +61,10 @@ func TestSuite(t *testing.T) {
 		MQTT: MQTTPlan{
 			Plugin: filepath.Join(bin, "longshore-transport-mqtt"), Peer: filepath.Join(bin, "longshore-bench-mqtt"),
 			Rounds: 1, Messages: 2000, Latency: 40 * time.Millisecond, Waiting: 2000, Rows: mqttRows,
+		},
+		Pulsar: PulsarPlan{
+			Plugin: filepath.Join(bin, "longshore-transport-pulsar"), Peer: filepath.Join(bin, "longshore-bench-pulsar"),
+			Rounds: 1, Messages: 1000, Latency: 40 * time.Millisecond, Rows: pulsarRows,
 		},
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 200 * time.Millisecond, Progress: func(int) {},
 	})
@@ -87,11 +97,12 @@ func TestSuite(t *testing.T) {
 	checkFiles(t, rep.Files, folder)
 	checkZeroMQ(t, rep.ZeroMQ)
 	checkMQTT(t, rep.MQTT)
+	checkPulsar(t, rep.Pulsar)
 	var text, raw bytes.Buffer
 	if err := rep.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery", "x zmq4", "one request at a time", "beside one that reads", "x autopaho", "one message each 2ms", "a slow handler"} {
+	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery", "x zmq4", "one request at a time", "beside one that reads", "x autopaho", "one message each 2ms", "a slow handler", "x its defaults"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -100,7 +111,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again Report
-	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.ZeroMQ.Rows) != len(zeroMQ) || len(again.MQTT.Rows) != len(mqttRows) || len(again.Rows) != 2 || again.Idle == nil || len(again.Files.Rows) == 0 || len(again.Rows[0].Samples) != 5 {
+	if err := json.Unmarshal(raw.Bytes(), &again); err != nil || len(again.ZeroMQ.Rows) != len(zeroMQ) || len(again.MQTT.Rows) != len(mqttRows) || len(again.Pulsar.Rows) != len(pulsarRows) || len(again.Rows) != 2 || again.Idle == nil || len(again.Files.Rows) == 0 || len(again.Rows[0].Samples) != 5 {
 		t.Errorf("JSON reads back as %+v, %v", again, err)
 	}
 }
@@ -182,7 +193,29 @@ func checkMQTT(t *testing.T, r *MQTTReport) {
 	}
 }
 
+func checkPulsar(t *testing.T, r *PulsarReport) {
+	t.Helper()
+	for _, row := range r.Rows {
+		for _, way := range row.Row.ways() {
+			m := row.Median[way]
+			if m.Rate <= 0 || m.HostCPU <= 0 {
+				t.Errorf("%v: %s measured %+v", row.Row, way, m)
+			}
+			if timed := row.Row.Kind == Arriving; timed != (m.Trips.P50 > 0) {
+				t.Errorf("%v: %s took %v", row.Row, way, m.Trips)
+			}
+			if runtime.GOOS == "linux" && ((way == Pulsar) != (m.PluginCPU > 0) || m.BrokerCPU <= 0) {
+				t.Errorf("%v: %s used %v in its plugin, %v in the broker", row.Row, way, m.PluginCPU, m.BrokerCPU)
+			}
+		}
+		if row.Ratio[Pulsar+"/"+PulsarClient] <= 0 {
+			t.Errorf("%v: compared as %v", row.Row, row.Ratio)
+		}
+	}
+}
+
 func TestMQTTRows(t *testing.T)   { expectRows(t, MQTTRows, "^consume QoS 2", 1) }
+func TestPulsarRows(t *testing.T) { expectRows(t, PulsarRows, "^consume batches", 1) }
 func TestZeroMQRows(t *testing.T) { expectRows(t, ZeroMQRows, "^pub", 3) }
 
 // expectRows checks that no row of a table is there twice, and what an expression

@@ -12,8 +12,8 @@ import (
 
 // mqttMeasured are the clients of a row: from publishes what arrives at to.
 type mqttMeasured struct {
-	subject, other mqttEnd
-	from, to       mqttEnd
+	subject, other clientEnd
+	from, to       clientEnd
 	server         int // process
 }
 

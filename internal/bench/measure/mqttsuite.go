@@ -78,7 +78,7 @@ func (q *mqtt) measure(ctx context.Context) error {
 }
 
 // start starts a client of a row by a way.
-func (q *mqtt) start(ctx context.Context, way string, publishes bool, row MQTTRow) (mqttEnd, error) {
+func (q *mqtt) start(ctx context.Context, way string, publishes bool, row MQTTRow) (clientEnd, error) {
 	window := 0
 	switch way {
 	case MQTTWide:
@@ -97,7 +97,7 @@ func (q *mqtt) start(ctx context.Context, way string, publishes bool, row MQTTRo
 	library := map[string]string{MQTTAlone: "longshore", Autopaho: "autopaho", Buffered: "buffered", Packets: "plain"}[way]
 	p, err := peer.Start(ctx, q.plan.Peer, library, role, q.of(row).Address,
 		strconv.Itoa(row.QoS), strconv.Itoa(row.Payload), strconv.Itoa(row.Headers))
-	return mqttPeer{peerEnd{p}}, err
+	return clientPeer{peerEnd{p}}, err
 }
 
 // measureRow measures one row by one way, with clients of its own.

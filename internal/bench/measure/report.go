@@ -26,6 +26,7 @@ type Report struct {
 	Files     *FileReport      `json:"files,omitempty"`
 	ZeroMQ    *ZeroMQReport    `json:"zeromq,omitempty"`
 	MQTT      *MQTTReport      `json:"mqtt,omitempty"`
+	Pulsar    *PulsarReport    `json:"pulsar,omitempty"`
 	Handlings []HandlingReport `json:"handlings,omitempty"`
 	Waiting   *Waiting         `json:"waiting,omitempty"`
 	Idle      *Idle            `json:"idle,omitempty"`
@@ -87,6 +88,7 @@ func (r *Report) finish() {
 	r.Files.finish()
 	r.ZeroMQ.finish()
 	r.MQTT.finish()
+	r.Pulsar.finish()
 	finishHandlings(r.Handlings)
 }
 
@@ -143,6 +145,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.Files.write(t)
 	r.ZeroMQ.write(t)
 	r.MQTT.write(t)
+	r.Pulsar.write(t)
 	writeHandlings(t, r.Handlings)
 	r.Waiting.write(t)
 	r.Idle.write(t)

@@ -55,6 +55,7 @@ type Plan struct {
 	Files     FilePlan
 	ZeroMQ    ZeroMQPlan
 	MQTT      MQTTPlan
+	Pulsar    PulsarPlan
 
 	Rounds   int             // interleaved: every row and subject once a round
 	Time     time.Duration   // of one measurement
@@ -112,6 +113,13 @@ func openParts(ctx context.Context, p Plan, rep *Report) (parts []part, err erro
 			return parts, err
 		}
 		parts, rep.MQTT = append(parts, q), q.report
+	}
+	if p.Pulsar.Plugin != "" {
+		q, err := openPulsarSuite(p.Pulsar)
+		if err != nil {
+			return parts, err
+		}
+		parts, rep.Pulsar = append(parts, q), q.report
 	}
 	if p.Files.Plugin != "" {
 		fs, err := openFiles(ctx, p)
