@@ -4,6 +4,7 @@ package outbox_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/log"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
@@ -23,7 +25,17 @@ import (
 
 var broker pulsarbroker.Shared
 
-func TestMain(m *testing.M) { broker.Main(m) }
+// TestMain lets more tests run side by side than there are processors: most of
+// what they do is wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		_ = p.Value.Set("8")
+	}
+	// A producer that the library closes by itself, since its topic is terminated or
+	// deleted for good, leaves this goroutine, which nobody can end.
+	broker.Main(m, goleak.IgnoreTopFunction("github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).runEventsLoop.func1"))
+}
 
 // kit is an outbox with its client.
 type kit struct {
@@ -35,7 +47,12 @@ type kit struct {
 // open returns an outbox at a broker, closed when the test ends.
 func open(tb testing.TB, b *pulsarbroker.Broker, change ...func(*outbox.Config)) *kit {
 	tb.Helper()
-	k := &kit{tb: tb, client: connect(tb, b.URL())}
+	return openAt(tb, b.URL(), change...)
+}
+
+func openAt(tb testing.TB, url string, change ...func(*outbox.Config)) *kit {
+	tb.Helper()
+	k := &kit{tb: tb, client: connect(tb, url)}
 	c := outbox.Config{Client: k.client, Timeout: 10 * time.Second}
 	for _, f := range change {
 		f(&c)
@@ -159,6 +176,12 @@ func (k *kit) one(to, text string) pluginapi.Receipt {
 	return r.await(1, 30*time.Second)[0]
 }
 
+// warm publishes to a topic until a message has arrived.
+func (k *kit) warm(to string) {
+	k.tb.Helper()
+	eventually(k.tb, "a message to arrive", func() bool { return k.one(to, "warm").Status == pluginapi.ReceiptConfirmed })
+}
+
 // peer is a client of the library alone.
 func peer(tb testing.TB, b *pulsarbroker.Broker) pulsar.Client {
 	tb.Helper()
@@ -199,6 +222,22 @@ func receive(tb testing.TB, c pulsar.Consumer, n int) []pulsar.Message {
 		got = append(got, m)
 	}
 	return got
+}
+
+// eventually waits until something is so.
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			tb.Fatalf("%s: not within 30 s", what)
+		}
+	}
 }
 
 // name returns the name of a topic that no other test has.

@@ -113,6 +113,9 @@ func (e *entry) returned(id pulsar.MessageID, _ *pulsar.ProducerMessage, err err
 	}
 	p.lent--
 	p.used = time.Now()
+	if err != nil && !untouched(err) {
+		p.discard() // the library has closed it, or will get no further
+	}
 	var due answer
 	owed := !e.answered
 	if owed {

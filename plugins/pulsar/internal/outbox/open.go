@@ -93,7 +93,7 @@ func (l *lane) make() {
 			o.leave()
 			return
 		}
-		f := client.Explain("open the topic "+l.topic.String(), err)
+		f := l.explain(err)
 		l.why = f
 		if l.queue.first == nil || o.stopped() || !passes(f) {
 			l.gaveUp(f)
@@ -110,6 +110,11 @@ func (l *lane) make() {
 // at once.
 func passes(f *core.Fault) bool {
 	return f.Transient && (f.Code == core.FaultUnavailable || f.Code == core.FaultTimeout)
+}
+
+// explain is why the lane has no producer.
+func (l *lane) explain(err error) *core.Fault {
+	return client.Explain("open the topic "+l.topic.String(), err)
 }
 
 // awaitFormer waits until the lane's former producer is closed: two of one name

@@ -8,14 +8,15 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
 // What is waited for a producer of the library.
 const (
-	// stuckAfter is how long one may reconnect while a broker can be reached. Then
-	// another one is made, which is told why it cannot be.
-	stuckAfter = 5 * time.Second
+	// stuckAfter is how long one may reconnect while a broker can be reached, before
+	// it is looked after.
+	stuckAfter = 2 * time.Second
 	// closeLimit is how long one that closes keeps its place in the cache.
 	closeLimit = 10 * time.Second
 )
@@ -97,21 +98,53 @@ func (p *producer) back() {
 	o.leave()
 }
 
-// stuck closes a producer that does not come back although a broker is there: the
-// library tries on for ever where it is refused, or has given up without a word.
+// stuck looks after a producer that does not come back although a broker is there:
+// the library tries on for ever where it is refused, or has given up without a word.
 func (p *producer) stuck() {
 	o := p.lane.o
 	up, _ := o.c.Client.Up()
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	switch {
 	case p.gone || p.down == 0:
 	case up:
-		p.discard()
-		p.lane.pump()
+		o.work.Add(1)
+		go p.probe()
 	default:
 		p.watch.Reset(stuckAfter)
 	}
-	o.leave()
+}
+
+// probe tries another producer in the place of one that is stuck. What passes is
+// left to the library, which sends again what it has; else there is the other one, or
+// the reason why there is none.
+func (p *producer) probe() {
+	l := p.lane
+	o := l.o
+	defer o.work.Done()
+	other, err := l.create()
+	o.mu.Lock()
+	defer o.leave()
+	if p.gone || p.down == 0 {
+		if err == nil {
+			o.work.Go(other.closeLibrary)
+		}
+		return
+	}
+	if err == nil {
+		p.discard()
+		o.slots++ // p gives its own back
+		l.opened(other)
+		return
+	}
+	f := l.explain(err)
+	if passes(f) || f.Code == core.FaultConflict { // which p itself may be, to the broker
+		p.watch.Reset(stuckAfter)
+		return
+	}
+	p.discard()
+	l.refuse(f)
+	l.rest()
 }
 
 func (p *producer) unwatch() {
