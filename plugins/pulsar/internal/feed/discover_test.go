@@ -21,10 +21,10 @@ func TestPartitionsAdded(t *testing.T) {
 	n := name(t)
 	full := "public/default/" + n
 	b.CreatePartitioned(full, 2)
-	cfg := config(connected(t, b.URL()), "s", parsed(t, n))
+	cfg := config(connected(t, b), "s", parsed(t, n))
 	cfg.Earliest = false // it concerns the partitions that there are at the start
 	f := opened(t, cfg)
-	peer := raw(t, b.URL())
+	peer := raw(t, b)
 	p := producer(t, peer, n)
 	publish(t, p, "before-", 20)
 	b.UpdatePartitions(full, 4)
@@ -55,10 +55,10 @@ func TestPattern(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config(connected(t, b.URL()), "s")
+	cfg := config(connected(t, b), "s")
 	cfg.Pattern = &pattern
 	f := opened(t, cfg)
-	peer := raw(t, b.URL())
+	peer := raw(t, b)
 	publish(t, producer(t, peer, space+"/orders-eu"), "eu-", 5)
 	publish(t, producer(t, peer, space+"/old-orders-eu"), "old-", 5)
 	b.CreatePartitioned(space+"/orders-us", 2)
@@ -84,7 +84,7 @@ func TestPatternMatchesNothingYet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config(connected(t, b.URL()), "s")
+	cfg := config(connected(t, b), "s")
 	cfg.Pattern = &pattern
 	cfg.Earliest = false
 	f := opened(t, cfg)
@@ -92,7 +92,7 @@ func TestPatternMatchesNothingYet(t *testing.T) {
 		t.Errorf("no warning:\n%s", f.log)
 	}
 	b.CreateTopic(space + "/first")
-	publish(t, producer(t, raw(t, b.URL()), space+"/first"), "m", 3)
+	publish(t, producer(t, raw(t, b), space+"/first"), "m", 3)
 	eventually(t, "the new topic's messages", func() bool { return f.got("m") == 3 })
 }
 
@@ -113,8 +113,8 @@ func TestTopicMadeAgain(t *testing.T) {
 				create, remove = func() { b.CreatePartitioned(full, tt.partitions) }, func() { b.DeletePartitioned(full) }
 			}
 			create()
-			f := opened(t, config(connected(t, b.URL()), "s", parsed(t, n)))
-			peer := raw(t, b.URL())
+			f := opened(t, config(connected(t, b), "s", parsed(t, n)))
+			peer := raw(t, b)
 			p := producer(t, peer, n)
 			publish(t, p, "before-", 10)
 			eventually(t, "the first messages", func() bool { return f.got("before-") == 10 })
@@ -136,12 +136,12 @@ func TestOnePartitionFails(t *testing.T) {
 	n := name(t)
 	full := "public/default/" + n
 	b.CreatePartitioned(full, 1)
-	cfg := config(connected(t, b.URL()), "s", parsed(t, n))
+	cfg := config(connected(t, b), "s", parsed(t, n))
 	cfg.RetryDelay = 300 * time.Millisecond
 	f := opened(t, cfg)
 	b.UpdatePartitions(full, 2)
 	// Another has the new partition's subscription for itself.
-	peer := raw(t, b.URL())
+	peer := raw(t, b)
 	holder, err := peer.Subscribe(pulsar.ConsumerOptions{Topic: n + "-partition-1", SubscriptionName: "s", Type: pulsar.Exclusive})
 	if err != nil {
 		t.Skip("the feed was faster") // decided by who comes first; the rest is the same

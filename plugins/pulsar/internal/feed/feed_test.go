@@ -4,6 +4,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -21,10 +22,10 @@ func TestReadsAllPartitions(t *testing.T) {
 	b := broker.Broker(t)
 	plain, parts := name(t), name(t)
 	b.CreatePartitioned("public/default/"+parts, 3)
-	cfg := config(connected(t, b.URL()), "s", parsed(t, plain), parsed(t, parts))
+	cfg := config(connected(t, b), "s", parsed(t, plain), parsed(t, parts))
 	cfg.Earliest = false
 	f := opened(t, cfg)
-	peer := raw(t, b.URL())
+	peer := raw(t, b)
 	publish(t, producer(t, peer, plain), "plain-", 50)
 	publish(t, producer(t, peer, parts), "part-", 60)
 	eventually(t, "all messages", func() bool { return f.got("plain-") == 50 && f.got("part-") == 60 })
@@ -65,11 +66,11 @@ func TestUnackedComesAgain(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
 	n := name(t)
-	cfg := config(connected(t, b.URL()), "s", parsed(t, n))
+	cfg := config(connected(t, b), "s", parsed(t, n))
 	cfg.Tune = func(o *pulsar.ConsumerOptions) { o.NackRedeliveryDelay = 30 * time.Millisecond }
 	f := opened(t, cfg)
 	f.ack.Store(false)
-	publish(t, producer(t, raw(t, b.URL()), n), "m", 3)
+	publish(t, producer(t, raw(t, b), n), "m", 3)
 	eventually(t, "the first delivery", func() bool { return f.got("m") == 3 })
 	f.mu.Lock()
 	first := f.held[0]
@@ -93,8 +94,8 @@ func TestUnackedComesAgain(t *testing.T) {
 func TestOpenIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
-	_, err := tryOpen(t.Context(), t, config(connected(t, b.URL()), "s", parsed(t, "nobody/nowhere/orders")))
-	f, _ := err.(*core.Fault)
+	_, err := tryOpen(t.Context(), t, config(connected(t, b), "s", parsed(t, "nobody/nowhere/orders")), quick())
+	f, _ := errors.AsType[*core.Fault](err)
 	if f == nil || f.Transient || !strings.Contains(f.Message, "persistent://nobody/nowhere/orders") {
 		t.Errorf("got %v, transient: %t", err, f != nil && f.Transient)
 	}
@@ -105,12 +106,12 @@ func TestSecondExclusiveWaits(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
-	cfg := config(connected(t, b.URL()), "s", n)
+	cfg := config(connected(t, b), "s", n)
 	cfg.Type = pulsar.Exclusive
 	first := opened(t, cfg)
 	second := make(chan *fed, 1)
 	go func() {
-		f, err := tryOpen(t.Context(), t, cfg)
+		f, err := tryOpen(t.Context(), t, cfg, quick())
 		if err != nil {
 			t.Error(err)
 		}
@@ -126,7 +127,7 @@ func TestSecondExclusiveWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := within(t, "the second consumer", second)
-	publish(t, producer(t, raw(t, b.URL()), n.String()), "m", 3)
+	publish(t, producer(t, raw(t, b), n.String()), "m", 3)
 	eventually(t, "its messages", func() bool { return f.got("m") == 3 })
 	if n := strings.Count(f.log.String(), "cannot begin yet"); n != 1 || !strings.Contains(f.log.String(), "ConsumerBusy") {
 		t.Errorf("the log has %d lines about it, want 1:\n%s", n, f.log)
@@ -139,7 +140,7 @@ func TestBusyIsNamed(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
-	cfg := config(connected(t, b.URL()), "s", n)
+	cfg := config(connected(t, b), "s", n)
 	cfg.Type = pulsar.Exclusive
 	opened(t, cfg)
 	for _, tt := range []struct {
@@ -156,8 +157,8 @@ func TestBusyIsNamed(t *testing.T) {
 			cfg.Attempts = tt.attempts
 			ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
 			defer cancel()
-			_, err := tryOpen(ctx, t, cfg)
-			f, _ := err.(*core.Fault)
+			_, err := tryOpen(ctx, t, cfg, quick())
+			f, _ := errors.AsType[*core.Fault](err)
 			if f == nil || f.Code != core.FaultConflict || !strings.HasPrefix(f.Message, tt.want) || !strings.Contains(f.Message, n.String()) {
 				t.Errorf("got %v, want one that begins with %q", err, tt.want)
 			}

@@ -24,7 +24,8 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 )
 
-var broker pulsarbroker.Shared
+// broker lets in whoever has a token, and "admin" do everything.
+var broker = pulsarbroker.Shared{Config: pulsarbroker.Config{Tokens: true, Authorize: true}}
 
 func TestMain(m *testing.M) { broker.Main(m) }
 
@@ -79,17 +80,18 @@ func parsed(t *testing.T, s string) topic.Name {
 }
 
 // connected is a client of the broker; the test's end closes it.
-func connected(t *testing.T, url string, change ...func(*client.Config)) *client.Client {
+func connected(t *testing.T, b *pulsarbroker.Broker) *client.Client {
+	t.Helper()
+	return connectedTo(t, b.URL(), b.Token("admin"))
+}
+
+func connectedTo(t *testing.T, url, token string) *client.Client {
 	t.Helper()
 	address, addressErr := client.ParseURL(url)
 	if addressErr != nil {
 		t.Fatal(addressErr)
 	}
-	config := client.Config{Address: address, OperationTimeout: 10 * time.Second}
-	for _, c := range change {
-		c(&config)
-	}
-	c, err := client.New(config)
+	c, err := client.New(client.Config{Address: address, Token: core.NewSecret(token), OperationTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +147,7 @@ type fed struct {
 	seen   []*Batch // with Back or Lost
 	held   []pulsar.Message
 	from   map[string]*Partition // by payload
+	epochs map[string]uint64     // the last of a payload
 	stop   chan struct{}
 	done   chan struct{}
 }
@@ -163,24 +166,24 @@ func config(c *client.Client, subscription string, topics ...topic.Name) Config 
 // opened opens a feed and reads it, acking what comes; the test's end closes it.
 func opened(t *testing.T, c Config) *fed {
 	t.Helper()
-	f, err := tryOpen(t.Context(), t, c)
+	f, err := tryOpen(t.Context(), t, c, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func tryOpen(ctx context.Context, t *testing.T, c Config) (*fed, error) {
+func tryOpen(ctx context.Context, t *testing.T, c Config, times times) (*fed, error) {
 	t.Helper()
 	f := &fed{
 		t: t, log: &lines{}, ended: make(chan *core.Fault, 1), counts: map[string]int{},
-		order: map[string][]string{}, from: map[string]*Partition{},
+		order: map[string][]string{}, from: map[string]*Partition{}, epochs: map[string]uint64{},
 	}
 	f.ack.Store(true)
 	c.Log = slog.New(slog.NewTextHandler(f.log, nil))
 	c.Ended = func(why *core.Fault) { f.ended <- why }
 	var err error
-	if f.Feed, err = open(ctx, c, quick()); err != nil {
+	if f.Feed, err = open(ctx, c, times); err != nil {
 		return nil, err
 	}
 	f.read()
@@ -238,6 +241,7 @@ func (f *fed) take(b *Batch) {
 		f.counts[payload]++
 		f.order[b.Partition.Scope] = append(f.order[b.Partition.Scope], payload)
 		f.from[payload] = b.Partition
+		f.epochs[payload] = b.Epoch
 		f.held = append(f.held, m)
 		ids = append(ids, m.ID())
 	}
@@ -269,6 +273,13 @@ func (f *fed) count(payload string) int {
 	return f.counts[payload]
 }
 
+// epoch is the last in which a payload has come.
+func (f *fed) epoch(payload string) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.epochs[payload]
+}
+
 func (f *fed) forgetAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -291,10 +302,10 @@ func (f *fed) markers(so func(*Batch) bool) int {
 }
 
 // raw is a client of the library, a peer; the test's end closes it.
-func raw(t *testing.T, url string) pulsar.Client {
+func raw(t *testing.T, b *pulsarbroker.Broker) pulsar.Client {
 	t.Helper()
 	c, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL: url, Logger: log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil))),
+		URL: b.URL(), Authentication: pulsar.NewAuthenticationToken(b.Token("admin")), Logger: log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil))),
 		MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: 10 * time.Second,
 	})
 	if err != nil {

@@ -56,6 +56,9 @@ func (f *Feed) Seek(ctx context.Context, to pluginapi.Position) error {
 		return fault.Of("seek", context.Cause(ctx))
 	}
 	defer func() { <-f.moving }()
+	if f.ctx.Err() != nil {
+		return fault.Closed("seek")
+	}
 	results := make(chan error, len(partitions))
 	for _, p := range partitions {
 		go func() { results <- p.seek(ctx, where) }()

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feed
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
+)
+
+// When the broker sends a consumer away, what is not acked comes again in a new epoch,
+// behind a batch that says so; what is acked does not.
+func TestUnloadedTopicComesBack(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []pulsar.SubscriptionType{pulsar.Shared, pulsar.Exclusive, pulsar.Failover, pulsar.KeyShared} {
+		t.Run(typeName(typ), func(t *testing.T) {
+			t.Parallel()
+			b := broker.Broker(t)
+			n := parsed(t, name(t))
+			cfg := config(connected(t, b), "s", n)
+			cfg.Type = typ
+			f := opened(t, cfg)
+			f.ack.Store(false)
+			p := producer(t, raw(t, b), n.String())
+			publish(t, p, "m", 4)
+			eventually(t, "the messages", func() bool { return f.got("m") == 4 })
+			f.mu.Lock()
+			part := f.from["m0"]
+			ids := []pulsar.MessageID{f.held[0].ID(), f.held[1].ID()}
+			before := part.epoch.Load()
+			f.mu.Unlock()
+			if err := part.Ack(ids); err != nil {
+				t.Fatal(err)
+			}
+			b.Unload(n.String())
+			eventually(t, "what is not acked", func() bool { return f.epoch("m2") > before && f.epoch("m3") > before })
+			if err := part.Await(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			backs := f.markers(func(b *Batch) bool { return b.Back && b.Partition == part && b.Epoch > before })
+			if backs != 1 {
+				t.Errorf("%d batches say that the partition is back, want 1", backs)
+			}
+			publish(t, p, "later-", 1)
+			eventually(t, "a later message", func() bool { return f.got("later-") == 1 })
+			if f.epoch("m0") > before || f.epoch("m1") > before {
+				t.Error("acked messages came again")
+			}
+		})
+	}
+}
+
+func typeName(typ pulsar.SubscriptionType) string {
+	return [...]string{"Exclusive", "Shared", "Failover", "KeyShared"}[typ]
+}
+
+// The broker is killed and started again: all that was published is read, and what was
+// acked before is not read again where the broker has it.
+func TestBrokerKilledAndBack(t *testing.T) {
+	t.Parallel()
+	b := pulsarbroker.Start(t, broker.Config)
+	n := name(t)
+	b.CreatePartitioned("public/default/"+n, 2)
+	cfg := config(connected(t, b), "s", parsed(t, n))
+	f := opened(t, cfg)
+	p := producer(t, raw(t, b), n)
+	publish(t, p, "before-", 20)
+	eventually(t, "the messages", func() bool { return f.got("before-") == 20 })
+	b.Kill()
+	b.Start()
+	for _, part := range f.all() {
+		if err := part.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(t, producer(t, raw(t, b), n), "after-", 20)
+	eventually(t, "messages after the kill", func() bool { return f.got("after-") == 20 })
+}
+
+// A subscription that may not be read any more ends with the reason.
+func TestNoLongerPermitted(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	space := "public/refused"
+	b.CreateNamespace(space)
+	b.Grant(space, "reader", "consume", "produce")
+	n := parsed(t, space+"/orders")
+	cfg := config(connectedTo(t, b.URL(), b.Token("reader")), "s", n)
+	f := opened(t, cfg)
+	if err := f.all()[0].Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Revoke(space, "reader")
+	eventually(t, "the end", func() bool {
+		b.Unload(n.String())
+		select {
+		case why := <-f.ended:
+			if why.Code != core.FaultDenied || !strings.Contains(why.Message, n.String()) {
+				t.Errorf("got %v", why)
+			}
+			return true
+		case <-time.After(time.Second):
+			return false
+		}
+	})
+	// Opened anew it is refused at once.
+	_, err := tryOpen(t.Context(), t, cfg, quick())
+	if why, ok := errors.AsType[*core.Fault](err); !ok || why.Code != core.FaultDenied {
+		t.Errorf("opened anew: got %v", err)
+	}
+}
+
+// A feed that is not read holds up no other on the same connection.
+func TestUnreadFeedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	idle, busy := parsed(t, name(t)), parsed(t, name(t))
+	c := connected(t, b)
+	peer := raw(t, b)
+	p := producer(t, peer, idle.String())
+	cfg := config(c, "s", idle)
+	f := opened(t, cfg)
+	f.pause()
+	for i := range 3000 {
+		payload := make([]byte, 100)
+		p.SendAsync(t.Context(), &pulsar.ProducerMessage{Payload: payload}, func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
+			if err != nil {
+				t.Errorf("message %d: %v", i, err)
+			}
+		})
+	}
+	if err := p.FlushWithCtx(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g := opened(t, config(c, "s", busy))
+	publish(t, producer(t, peer, busy.String()), "m", 50)
+	eventually(t, "the other's messages", func() bool { return g.got("m") == 50 })
+}
