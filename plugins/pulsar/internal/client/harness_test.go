@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -82,7 +83,8 @@ func addressOf(t *testing.T, url string) Address {
 	return a
 }
 
-// subjectOf returns a client with short times, which is closed with the test.
+// subjectOf returns a client with short times, which is closed with the test. Its log,
+// with the library's lines, must not show its token.
 func subjectOf(t *testing.T, c Config, tune ...func(*Client)) *subject {
 	t.Helper()
 	s := &subject{log: &logged{}, changes: make(chan change, 1000)}
@@ -99,7 +101,16 @@ func subjectOf(t *testing.T, c Config, tune ...func(*Client)) *subject {
 		f(s.Client)
 	}
 	s.WatchLink(func(up bool, reason string) { s.changes <- change{up, reason} })
-	t.Cleanup(s.mustClose(t))
+	token, err := s.config.token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.mustClose(t)()
+		if token != "" && strings.Contains(s.log.String(), token) {
+			t.Errorf("the log shows the token:\n%s", s.log)
+		}
+	})
 	return s
 }
 
