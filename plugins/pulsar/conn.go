@@ -5,6 +5,9 @@ package pulsar
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/longshore-go/longshore/core"
@@ -24,10 +27,14 @@ type conn struct {
 
 	mu     sync.Mutex // of what follows
 	closed bool
+	open   map[*subscription]struct{}
 }
 
 func newConn(e *endpoint, cl *client.Client) *conn {
-	c := &conn{endpoint: e, client: cl, publisher: newPublisher(e, cl), stop: make(chan struct{})}
+	c := &conn{
+		endpoint: e, client: cl, publisher: newPublisher(e, cl),
+		stop: make(chan struct{}), open: make(map[*subscription]struct{}),
+	}
 	c.watching.Go(c.watch)
 	return c
 }
@@ -47,28 +54,34 @@ func (c *conn) ReportLink(report func(pluginapi.LinkState)) {
 	c.client.WatchLink(func(up bool, reason string) { report(pluginapi.LinkState{Up: up, Reason: reason}) })
 }
 
-// Subscribe opens a subscription.
-func (c *conn) Subscribe(_ context.Context, g pluginapi.Registration) (pluginapi.Subscription, error) {
-	doing := "subscribe to " + shown(g.Name)
-	if _, found := c.endpoint.readRegistration(&g); len(found) > 0 {
-		return nil, refused(doing, found)
-	}
-	return nil, fault.Refusal(core.FaultUnsupported, "%s: not built", doing)
-}
-
-// Close ends the connection.
+// Close flushes what was published, and the acks of subscriptions that are open
+// still, and takes its leave of the brokers, all within ctx.
 func (c *conn) Close(ctx context.Context) ([]byte, error) {
 	c.mu.Lock()
 	again := c.closed
 	c.closed = true
+	open := slices.Collect(maps.Keys(c.open))
 	c.mu.Unlock()
 	if again {
 		return nil, nil
 	}
 	close(c.stop)
 	c.watching.Wait()
-	err := c.publisher.out.Close(ctx)
-	return nil, errors.Join(err, c.client.Close(ctx))
+	errs := make([]error, len(open)+1)
+	var closing sync.WaitGroup
+	for i, s := range open {
+		closing.Go(func() { errs[i] = s.Close(ctx) })
+	}
+	closing.Go(func() { errs[len(open)] = c.publisher.out.Close(ctx) })
+	closing.Wait()
+	err := errors.Join(append(errs, c.client.Close(ctx))...)
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("close endpoint %s: %w: %w", c.endpoint.name, ctx.Err(), err)
+	}
+	return nil, fault.Of("close endpoint "+c.endpoint.name, err)
 }
 
 // refused is the fault of a registration that is refused.
