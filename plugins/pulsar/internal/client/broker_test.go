@@ -298,3 +298,28 @@ func TestKilled(t *testing.T) {
 		}
 	}
 }
+
+// The library acks what it cannot read, as a message without payload and properties:
+// that is told.
+func TestLossIsTold(t *testing.T) {
+	b := shared.Broker(t)
+	n := ns(t, b)
+	s := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), Token: core.NewSecret(b.Token("service"))}).connected(t)
+	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{Topic: n + "/a", SubscriptionName: "s", Type: pulsar.Shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := s.Library().CreateProducer(pulsar.ProducerOptions{Topic: n + "/a", SendTimeout: -1, DisableBatching: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Send(t.Context(), &pulsar.ProducerMessage{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a line about the loss", func() bool { return strings.Contains(s.log.String(), "level=WARN msg=\"Pulsar message lost") })
+	if got := s.log.String(); !strings.Contains(got, "topic=persistent://"+n+"/a") || !strings.Contains(got, "lost=1") {
+		t.Errorf("no topic and number in\n%s", got)
+	}
+}

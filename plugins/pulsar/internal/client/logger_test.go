@@ -27,11 +27,11 @@ func TestLogger(t *testing.T) {
 	l.Debugf("payload %d", 1)
 	got := out.String()
 	for _, want := range []string{
-		`msg=a1 library=pulsar-client-go topic=t as=info`,
-		`msg="b 2" library=pulsar-client-go topic=t as=warn`,
-		`msg=c library=pulsar-client-go topic=t error=boom as=error`,
-		`msg=d library=pulsar-client-go k=v as=error`,
-		`msg=e library=pulsar-client-go x=y as=info`,
+		`msg=a1 topic=t library=pulsar-client-go as=info`,
+		`msg="b 2" topic=t library=pulsar-client-go as=warn`,
+		`msg=c topic=t error=boom library=pulsar-client-go as=error`,
+		`msg=d k=v library=pulsar-client-go as=error`,
+		`msg=e x=y library=pulsar-client-go as=info`,
 		`msg=f library=pulsar-client-go as=warn`,
 	} {
 		if !strings.Contains(got, "level=DEBUG "+want) {
@@ -43,11 +43,22 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// Where nothing is logged at Debug, the library's lines cost no attribute.
-func TestLoggerOff(t *testing.T) {
-	l := newLogger(slog.New(slog.NewTextHandler(&logged{}, nil)))
-	fields := log.Fields{"a": 1, "b": 2}
-	if n := testing.AllocsPerRun(100, func() { l.SubLogger(fields) }); n > 1 {
-		t.Errorf("a logger that logs nothing allocates %v times", n)
+// That the library has acked what it cannot read is a warning whatever is logged, one
+// a second at most.
+func TestLoggerOfLosses(t *testing.T) {
+	out := &logged{}
+	l := newLogger(slog.New(slog.NewTextHandler(out, nil))).SubLogger(log.Fields{"topic": "t"})
+	l.Error("other")
+	for range 100 {
+		l.WithFields(log.Fields{"msgID": "9:1", fieldCorrupted: "ChecksumMismatch"}).Error("Discarding corrupted message")
+	}
+	got := out.String()
+	if strings.Count(got, "\n") != 1 {
+		t.Fatalf("want one line; got\n%s", got)
+	}
+	for _, want := range []string{"level=WARN", "message lost", "topic=t", "msgID=9:1", "validationError=ChecksumMismatch", "lost=1"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
 	}
 }
