@@ -2,12 +2,7 @@
 
 package topic
 
-import (
-	"regexp"
-
-	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/plugins/internal/fault"
-)
+import "regexp"
 
 // Pattern matches topics of one namespace by their whole names: "orders-.*" does
 // not match "old-orders-1".
@@ -22,15 +17,12 @@ type Pattern struct {
 // namespace are literal; what follows is an expression of RE2 for the whole name of
 // a topic behind them, without its partition. The fault names the pattern.
 func ParsePattern(s string) (Pattern, error) {
-	tenant, namespace, text, err := split(s)
+	tenant, namespace, text, err := split("pattern", s)
 	if err != nil {
 		return Pattern{}, err
 	}
-	const fix = "write an expression of RE2 behind tenant and namespace, \"orders-.*\" for instance"
 	refuse := func(reason string) (Pattern, error) {
-		f := fault.Refusal(core.FaultInvalid, "the pattern %s: %s", fault.Shown(s), reason)
-		f.Diagnostics = []core.Diagnostic{{Fix: fix}}
-		return Pattern{}, f
+		return Pattern{}, invalid("pattern", s, reason, "write an expression of RE2 behind tenant and namespace, \"orders-.*\" for instance")
 	}
 	if text == "" {
 		return refuse("it has no expression")

@@ -54,13 +54,13 @@ func Parse(s string) (Name, error) { return parse(s, plain) }
 func ParseListed(s string) (Name, error) { return parse(s, listed) }
 
 func parse(s string, check func(string) string) (Name, error) {
-	tenant, namespace, local, err := split(s)
+	tenant, namespace, local, err := split("topic", s)
 	if err != nil {
 		return Name{}, err
 	}
 	n := Name{Tenant: tenant, Namespace: namespace, Local: local, Partition: NoPartition}
 	if reason := check(local); reason != "" {
-		return Name{}, invalid(s, "the topic "+reason, "use letters, digits, '-', '_' and '.'")
+		return Name{}, invalid("topic", s, "the topic "+reason, "use letters, digits, '-', '_' and '.'")
 	}
 	if !strings.Contains(local, partitionSuffix) {
 		return n, nil
@@ -69,29 +69,29 @@ func parse(s string, check func(string) string) (Name, error) {
 	base, digits, _ := strings.Cut(local, partitionSuffix)
 	n.Local = base
 	if n.Partition, err = strconv.Atoi(digits); err != nil || base == "" || n.Partition < 0 || strconv.Itoa(n.Partition) != digits {
-		return Name{}, invalid(s, "\"-partition-\" belongs before the number of a partition, at the end of a name", "use another name")
+		return Name{}, invalid("topic", s, "\"-partition-\" belongs before the number of a partition, at the end of a name", "use another name")
 	}
 	return n, nil
 }
 
-// split takes a name or a pattern apart. Tenant and namespace are checked, what is
-// behind them is not.
-func split(s string) (tenant, namespace, local string, err error) {
+// split takes a name apart, or what kind says. Tenant and namespace are checked, what
+// is behind them is not.
+func split(kind, s string) (tenant, namespace, local string, err error) {
 	const forms = `write "name", "tenant/namespace/name" or "persistent://tenant/namespace/name"`
 	if len(s) > Max {
-		return "", "", "", invalid(s, fmt.Sprintf("it has %d bytes, the limit is %d", len(s), Max), "shorten it")
+		return "", "", "", invalid(kind, s, fmt.Sprintf("it has %d bytes, the limit is %d", len(s), Max), "shorten it")
 	}
 	if !utf8.ValidString(s) {
-		return "", "", "", invalid(s, "it is not UTF-8", forms)
+		return "", "", "", invalid(kind, s, "it is not UTF-8", forms)
 	}
 	rest := s
 	if domain, behind, ok := strings.Cut(s, scheme); ok {
 		switch domain {
 		case persistent:
 		case nonPersistent:
-			return "", "", "", invalid(s, "non-persistent topics keep nothing that could be settled or come again", "name a persistent topic")
+			return "", "", "", invalid(kind, s, "non-persistent topics keep nothing that could be settled or come again", "name a persistent topic")
 		default:
-			return "", "", "", invalid(s, fmt.Sprintf("%q is no kind of topic", domain), forms)
+			return "", "", "", invalid(kind, s, fmt.Sprintf("%q is no kind of topic", domain), forms)
 		}
 		rest = behind
 	} else if !strings.Contains(s, "/") {
@@ -99,11 +99,11 @@ func split(s string) (tenant, namespace, local string, err error) {
 	}
 	parts := strings.SplitN(rest, "/", 3)
 	if len(parts) < 3 {
-		return "", "", "", invalid(s, "it has no tenant, namespace and name", forms)
+		return "", "", "", invalid(kind, s, "it has no tenant, namespace and name", forms)
 	}
-	for i, what := range []string{"tenant", "namespace"} {
+	for i, part := range []string{"tenant", "namespace"} {
 		if reason := plain(parts[i]); reason != "" {
-			return "", "", "", invalid(s, "the "+what+" "+reason, "use letters, digits, '-', '_' and '.'")
+			return "", "", "", invalid(kind, s, "the "+part+" "+reason, "use letters, digits, '-', '_' and '.'")
 		}
 	}
 	return parts[0], parts[1], parts[2], nil
@@ -163,8 +163,8 @@ func (n Name) Compare(m Name) int {
 		cmp.Compare(n.Local, m.Local), cmp.Compare(n.Partition, m.Partition))
 }
 
-func invalid(s, reason, fix string) *core.Fault {
-	f := fault.Refusal(core.FaultInvalid, "the topic %s: %s", fault.Shown(s), reason)
+func invalid(kind, s, reason, fix string) *core.Fault {
+	f := fault.Refusal(core.FaultInvalid, "the %s %s: %s", kind, fault.Shown(s), reason)
 	f.Diagnostics = []core.Diagnostic{{Fix: fix}}
 	return f
 }

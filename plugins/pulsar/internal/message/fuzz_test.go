@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"testing"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+// Bytes are a carry of ours or none, and a carry says again what it has said.
+func FuzzCarry(f *testing.F) {
+	c := carry{own: own{key: "k", orderingKey: "o", eventTime: 1}, as: "orders", id: topic.ID{Ledger: 9, Partition: -1, Batch: -1}}
+	f.Add(c.append(nil))
+	f.Add([]byte{carryMark, carryVersion})
+	f.Add([]byte("another endpoint's"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, ok := parseCarry(b)
+		_ = DeadLetter(&core.Message{}, Options{}, b)
+		if !ok || len(c.key) > maxCarried || len(c.orderingKey) > maxCarried {
+			return
+		}
+		again := c.append(nil)
+		if len(again) > c.size() {
+			t.Errorf("%x takes %d bytes, more than %d", b, len(again), c.size())
+		}
+		if got, ok := parseCarry(again); !ok || got != c {
+			t.Errorf("%x: %+v is read as %+v, %t", b, c, got, ok)
+		}
+	})
+}
