@@ -67,15 +67,16 @@ var compressions = map[string]pulsar.CompressionType{
 // Publish sends messages in order and waits for nobody. A receipt is confirmed when
 // the broker has stored the message.
 func (c *conn) Publish(_ context.Context, msgs []pluginapi.Outgoing, done func(i int, r pluginapi.Receipt)) {
+	now := time.Now()
 	for i := range msgs {
-		if f := c.publisher.publish(&msgs[i], i, done); f != nil {
+		if f := c.publisher.publish(&msgs[i], i, now, done); f != nil {
 			done(i, pluginapi.Refused(f))
 		}
 	}
 }
 
 // publish has one message sent. Unless it returns a fault done is called.
-func (p *publisher) publish(m *pluginapi.Outgoing, i int, done func(int, pluginapi.Receipt)) *core.Fault {
+func (p *publisher) publish(m *pluginapi.Outgoing, i int, at time.Time, done func(int, pluginapi.Receipt)) *core.Fault {
 	name := m.Message.Name
 	to, err := p.topic(name)
 	if err != nil {
@@ -95,7 +96,7 @@ func (p *publisher) publish(m *pluginapi.Outgoing, i int, done func(int, plugina
 	if f := message.CheckSize(name, out, p.limit()); f != nil {
 		return f
 	}
-	return p.out.Add(&outbox.Post{Topic: to, Name: name, Message: out, Done: done, I: i})
+	return p.out.Add(&outbox.Post{Topic: to, Name: name, Message: out, At: at, Done: done, I: i})
 }
 
 // topic reads the name of a destination.

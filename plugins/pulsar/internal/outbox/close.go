@@ -102,46 +102,69 @@ func (o *Outbox) Fail(f *core.Fault) {
 // end answers every message.
 func (o *Outbox) end(why *core.Fault) {
 	o.mu.Lock()
-	for e := o.open.first; e != nil; e = o.open.first {
-		f := because(e.post.Name, why)
-		if e.by == nil {
-			f.Message += "; the message was not sent"
-			e.finish(pluginapi.Refused(f))
-			continue
+	for _, l := range o.lanes {
+		l.refuse(&core.Fault{
+			Code: why.Code, Transient: why.Transient, Diagnostics: why.Diagnostics,
+			Message: why.Message + "; the message was not sent",
+		})
+	}
+	for p := range o.producers {
+		if p.sent.first != nil {
+			p.discard() // so that nothing is sent later
 		}
-		maybe(f)
-		e.by.discard() // so that it is not sent later
-		e.finish(pluginapi.Unknown(f))
+	}
+	for p := range o.closing {
+		for e := p.sent.first; e != nil; e = p.sent.first {
+			f := because(e.name, why)
+			maybe(f)
+			e.finish(pluginapi.Unknown(f))
+		}
 	}
 	o.leave()
 }
 
-// arm sets the timer for the oldest message, unless it is set; o.mu is held.
+// arm sets the timer for the oldest message; o.mu is held.
 func (o *Outbox) arm(d time.Duration) {
-	if o.timer == nil {
-		o.work.Add(1)
-		o.timer = time.AfterFunc(d, o.ring)
-	}
+	o.work.Add(1)
+	o.timer = time.AfterFunc(d, o.ring)
 }
 
-// ring answers what has waited as long as it may. A producer that has not answered
-// is closed: else what it has might be sent when nobody counts on it any more.
+// ring answers what has waited as long as it may, and sets the timer for what is due
+// next. A producer that has not answered is closed: else what it has might be sent
+// when nobody counts on it any more.
 func (o *Outbox) ring() {
 	defer o.work.Done()
 	o.mu.Lock()
 	o.timer = nil
-	now := time.Now()
-	for e := o.open.first; e != nil; e = o.open.first {
-		if left := e.due.Sub(now); left > 0 {
-			o.arm(left)
-			break
+	now := time.Since(o.born)
+	next := now + o.c.Timeout
+	any := false
+	check := func(l *list) {
+		for e := l.first; e != nil && e.due <= now; e = l.first {
+			if e.by != nil {
+				e.by.discard()
+			}
+			e.finish(e.overdue())
 		}
-		l, p := e.lane, e.by
-		e.finish(e.overdue())
-		if p != nil {
-			p.discard()
+		if l.first != nil {
+			next, any = min(next, l.first.due), true
 		}
-		l.pump()
+	}
+	for p := range o.closing {
+		check(&p.sent)
+	}
+	for p := range o.producers {
+		check(&p.sent)
+	}
+	for _, l := range o.lanes {
+		check(&l.queue)
+		if l.queue.first != nil && l.producer == nil {
+			l.need()
+		}
+		l.rest()
+	}
+	if any {
+		o.arm(next - now)
 	}
 	o.leave()
 }

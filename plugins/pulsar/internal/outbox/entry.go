@@ -17,18 +17,19 @@ const maxCopy = 16 << 10
 // library has called back; then it is used again. One that the library forgets is
 // left to the garbage collector.
 type entry struct {
-	post Post
 	lane *lane
-	size int64 // of the payload
-	due  time.Time
+	by   *producer // that has it, nil = none yet
+	done func(int, pluginapi.Receipt)
+	i    int
+	due  time.Duration // of the outbox's clock
+	size int64         // of the payload
 
-	by       *producer // that has it, nil = none yet
-	answered bool
+	in         *list // queue or sent
+	prev, next *entry
+	answered   bool
 
-	in                 *list // queue or sent
-	prev, next         *entry
-	prevOpen, nextOpen *entry
-
+	name    string
+	message *pulsar.ProducerMessage
 	payload []byte // copy of the message's
 	// returned as the function that the library calls.
 	callback func(pulsar.MessageID, *pulsar.ProducerMessage, error)
@@ -77,34 +78,6 @@ func (e *entry) leave() {
 	e.in, e.prev, e.next = nil, nil, nil
 }
 
-// openList is the list of all entries without a receipt, by when they are due: all
-// have the same time.
-type openList struct{ first, last *entry }
-
-func (l *openList) push(e *entry) {
-	e.prevOpen, e.nextOpen = l.last, nil
-	if l.last == nil {
-		l.first = e
-	} else {
-		l.last.nextOpen = e
-	}
-	l.last = e
-}
-
-func (l *openList) remove(e *entry) {
-	if e.prevOpen == nil {
-		l.first = e.nextOpen
-	} else {
-		e.prevOpen.nextOpen = e.nextOpen
-	}
-	if e.nextOpen == nil {
-		l.last = e.prevOpen
-	} else {
-		e.nextOpen.prevOpen = e.prevOpen
-	}
-	e.prevOpen, e.nextOpen = nil, nil
-}
-
 // take returns an entry for a message.
 func (o *Outbox) take(p *Post) *entry {
 	e, _ := o.free.Get().(*entry)
@@ -112,11 +85,16 @@ func (o *Outbox) take(p *Post) *entry {
 		e = &entry{}
 		e.callback = e.returned
 	}
-	e.post, e.size, e.due = *p, int64(len(p.Message.Payload)), time.Now().Add(o.c.Timeout)
+	at := p.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	e.due = at.Sub(o.born) + o.c.Timeout
+	e.name, e.message, e.done, e.i, e.size = p.Name, p.Message, p.Done, p.I, int64(len(p.Message.Payload))
 	if o.copy && e.size > 0 {
 		// The library reads it when it writes, which may be after the receipt.
-		e.payload = append(e.payload[:0], p.Message.Payload...)
-		p.Message.Payload = e.payload
+		e.payload = append(e.payload[:0], e.message.Payload...)
+		e.message.Payload = e.payload
 	}
 	return e
 }
@@ -138,15 +116,14 @@ type answer struct {
 	receipt pluginapi.Receipt
 }
 
-// answer takes an entry off all lists and returns its receipt to be given; o.mu is
+// answer takes an entry off its list and returns its receipt to be given; o.mu is
 // held.
 func (e *entry) answer(r pluginapi.Receipt) answer {
 	o := e.lane.o
 	e.answered = true
 	e.leave()
-	o.open.remove(e)
 	o.bytes -= e.size
-	return answer{done: e.post.Done, i: e.post.I, receipt: r}
+	return answer{done: e.done, i: e.i, receipt: r}
 }
 
 // finish has the receipt of an entry given once o.mu is free; o.mu is held.

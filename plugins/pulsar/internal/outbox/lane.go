@@ -60,10 +60,10 @@ func (l *lane) hand(p *producer, e *entry) {
 	e.by = p
 	p.sent.push(e)
 	p.lent++
-	p.numbered = e.post.Message.SequenceID != nil
+	p.numbered = e.message.SequenceID != nil
 	p.current = e
 	p.began.Store(false)
-	m, callback := e.post.Message, e.callback
+	m, callback := e.message, e.callback
 	l.o.mu.Unlock()
 	ok := p.send(m, callback)
 	l.o.mu.Lock()
@@ -112,7 +112,6 @@ func (e *entry) returned(id pulsar.MessageID, _ *pulsar.ProducerMessage, err err
 		return
 	}
 	p.lent--
-	p.used = time.Now()
 	if err != nil && !untouched(err) {
 		p.discard() // the library has closed it, or will get no further
 	}
@@ -134,6 +133,9 @@ func (e *entry) returned(id pulsar.MessageID, _ *pulsar.ProducerMessage, err err
 func (l *lane) rest() {
 	p := l.producer
 	idle := l.queue.first == nil && !l.sending
+	if p != nil && p.lent == 0 && idle {
+		p.used = time.Now()
+	}
 	if p != nil && p.lent == 0 && !l.sending && (p.draining || idle && len(l.o.waiting) > l.o.leaving) {
 		p.discard()
 		p = nil
@@ -143,12 +145,15 @@ func (l *lane) rest() {
 	}
 	if p == nil && idle && !l.making && !l.waits && l.former == nil {
 		delete(l.o.lanes, l.topic)
+		if l.o.last == l {
+			l.o.last = nil
+		}
 	}
 }
 
 // refuse refuses all that the library does not have; o.mu is held.
 func (l *lane) refuse(why *core.Fault) {
 	for e := l.queue.first; e != nil; e = l.queue.first {
-		e.finish(pluginapi.Refused(because(e.post.Name, why)))
+		e.finish(pluginapi.Refused(because(e.name, why)))
 	}
 }

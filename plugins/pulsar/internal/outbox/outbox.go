@@ -83,6 +83,8 @@ type Post struct {
 	Name  string // the topic as faults name it
 	// Message is the outbox's from Add on. Its payload stays as it is until Done.
 	Message *pulsar.ProducerMessage
+	// At is when it was published, now where it is zero.
+	At time.Time
 	// Done takes the receipt, once, with I. No lock is held. It must not block.
 	Done func(i int, r pluginapi.Receipt)
 	I    int
@@ -91,7 +93,8 @@ type Post struct {
 // Outbox publishes messages. It may be used from any goroutine.
 type Outbox struct {
 	c    Config
-	copy bool // the library reads payloads after it has returned
+	born time.Time // when the clock of entries was at 0
+	copy bool      // the library reads payloads after it has returned
 
 	count atomic.Int64  // messages whose Done has not returned
 	rest  chan struct{} // capacity 1: count has become 0
@@ -99,13 +102,14 @@ type Outbox struct {
 
 	mu        sync.Mutex
 	lanes     map[topic.Name]*lane
+	last      *lane                  // that was used last, nil = none
 	producers map[*producer]struct{} // open ones
-	slots     int                    // of Config.Producers: in use, being made or closed
-	waiting   []*lane                // for a slot
-	leaving   int                    // producers that give theirs back
-	bytes     int64                  // of messages in open
-	open      openList               // without a receipt, the oldest first
-	answers   []answer               // to be given once mu is free
+	closing   map[*producer]struct{}
+	slots     int      // of Config.Producers: in use, being made or closed
+	waiting   []*lane  // for a slot
+	leaving   int      // producers that give theirs back
+	bytes     int64    // of messages without a receipt
+	answers   []answer // to be given once mu is free
 	timer     *time.Timer
 	closed    bool
 	failed    *core.Fault   // the endpoint has ended
@@ -133,7 +137,8 @@ func New(c Config) *Outbox {
 	}
 	return &Outbox{
 		c: c, copy: c.Compression == pulsar.NoCompression || c.Batch > 0,
-		lanes: make(map[topic.Name]*lane), producers: make(map[*producer]struct{}),
+		born: time.Now(), lanes: make(map[topic.Name]*lane),
+		producers: make(map[*producer]struct{}), closing: make(map[*producer]struct{}),
 		rest: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 }
@@ -148,20 +153,31 @@ func (o *Outbox) Add(p *Post) *core.Fault {
 		o.put(e)
 		return f
 	}
-	l := o.lanes[p.Topic]
-	if l == nil {
-		l = &lane{o: o, topic: p.Topic, base: p.Topic.Base().String()}
-		o.lanes[p.Topic] = l
-	}
+	l := o.lane(p.Topic)
 	e.lane = l
 	o.count.Add(1)
 	o.bytes += e.size
-	o.open.push(e)
-	o.arm(o.c.Timeout)
+	if o.timer == nil {
+		o.arm(o.c.Timeout)
+	}
 	l.queue.push(e)
 	l.pump()
 	o.leave()
 	return nil
+}
+
+// lane returns the lane of a topic; o.mu is held.
+func (o *Outbox) lane(n topic.Name) *lane {
+	if o.last != nil && o.last.topic == n {
+		return o.last
+	}
+	l := o.lanes[n]
+	if l == nil {
+		l = &lane{o: o, topic: n, base: n.Base().String()}
+		o.lanes[n] = l
+	}
+	o.last = l
+	return l
 }
 
 // refuses says why nothing is taken now; o.mu is held.

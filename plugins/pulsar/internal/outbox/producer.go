@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 )
 
 // What is waited for a producer of the library.
@@ -17,6 +18,9 @@ const (
 	// stuckAfter is how long one may reconnect while a broker can be reached, before
 	// it is looked after.
 	stuckAfter = 2 * time.Second
+	// maxProbes is how often another one may be made in the place of one that still
+	// has messages. The library pauses for 3 s at most between its own tries.
+	maxProbes = 4
 	// closeLimit is how long one that closes keeps its place in the cache.
 	closeLimit = 10 * time.Second
 )
@@ -28,9 +32,9 @@ type producer struct {
 	library     pulsar.Producer
 	partitioned bool // the topic has partitions
 
-	sent list // what the library has not answered
-	lent int  // entries that the library has, with and without a receipt
-	used time.Time
+	sent list      // what the library has not answered
+	lent int       // entries that the library has, with and without a receipt
+	used time.Time // when it was last idle
 	made time.Time
 
 	// current is the entry that was given to the library last, and began says that
@@ -44,6 +48,7 @@ type producer struct {
 	released bool
 	freed    chan struct{} // closed when released
 	down     int           // partitions that reconnect
+	probes   int           // since it is down
 	watch    *time.Timer   // set while down
 }
 
@@ -53,7 +58,7 @@ func (p *producer) takes(e *entry) bool {
 	if p.down > 0 || p.draining || p.lent >= p.lane.o.c.Window {
 		return false
 	}
-	if p.numbered && e.post.Message.SequenceID == nil {
+	if p.numbered && e.message.SequenceID == nil {
 		// The library's own numbers stand where they stood before the others, and a
 		// broker with deduplication would drop what has one. A new producer is told
 		// the last number.
@@ -90,6 +95,7 @@ func (p *producer) back() {
 	o.mu.Lock()
 	p.down--
 	if p.down == 0 {
+		p.probes = 0
 		p.unwatch()
 		if !p.gone {
 			p.lane.pump()
@@ -115,9 +121,9 @@ func (p *producer) stuck() {
 	}
 }
 
-// probe tries another producer in the place of one that is stuck. What passes is
-// left to the library, which sends again what it has; else there is the other one, or
-// the reason why there is none.
+// probe tries another producer in the place of one that is stuck, and puts it there,
+// or refuses the queue with the reason why there is none. As long as the library has
+// messages, what passes is left to it, for it sends them again.
 func (p *producer) probe() {
 	l := p.lane
 	o := l.o
@@ -125,26 +131,32 @@ func (p *producer) probe() {
 	other, err := l.create()
 	o.mu.Lock()
 	defer o.leave()
-	if p.gone || p.down == 0 {
-		if err == nil {
-			o.work.Go(other.closeLibrary)
-		}
-		return
-	}
-	if err == nil {
+	p.probes++
+	waits := p.lent > 0 && p.probes < maxProbes
+	switch {
+	case p.gone || p.down == 0:
+	case err == nil && !waits:
 		p.discard()
 		o.slots++ // p gives its own back
 		l.opened(other)
 		return
-	}
-	f := l.explain(err)
-	if passes(f) || f.Code == core.FaultConflict { // which p itself may be, to the broker
+	case err == nil, mayPass(err):
 		p.watch.Reset(stuckAfter)
-		return
+	default:
+		p.discard()
+		l.refuse(l.explain(err))
+		l.rest()
 	}
-	p.discard()
-	l.refuse(f)
-	l.rest()
+	if err == nil {
+		o.work.Go(other.closeLibrary)
+	}
+}
+
+// mayPass reports whether a producer that is stuck may come back by itself. To the
+// broker it may still be there, and the name taken.
+func mayPass(err error) bool {
+	f := client.Explain("", err)
+	return passes(f) || f.Code == core.FaultConflict
 }
 
 func (p *producer) unwatch() {
@@ -166,6 +178,7 @@ func (p *producer) discard() {
 	p.freed = make(chan struct{})
 	l.producer, l.former = nil, p.freed
 	delete(o.producers, p)
+	o.closing[p] = struct{}{}
 	o.leaving++
 	o.work.Add(1)
 	go p.close()
@@ -187,6 +200,7 @@ func (p *producer) close() {
 	for e := p.sent.first; e != nil; e = p.sent.first {
 		e.finish(pluginapi.Unknown(abandoned(e)))
 	}
+	delete(o.closing, p)
 	p.release()
 	o.leave()
 }

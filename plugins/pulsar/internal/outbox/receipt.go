@@ -3,7 +3,6 @@
 package outbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -24,27 +23,36 @@ func (p *producer) receipt(e *entry, id pulsar.MessageID, err error) pluginapi.R
 		r.Position = p.position(id)
 		return r
 	}
-	f := client.Explain(fault.PublishTo(e.post.Name), err)
-	if untouched(err) {
-		return pluginapi.Refused(f)
+	f := client.Explain(fault.PublishTo(e.name), err)
+	switch {
+	case !untouched(err):
+		maybe(f)
+		return pluginapi.Unknown(f)
+	case !typed(err):
+		f.Code, f.Transient = core.FaultTooLarge, false // no other error is without a type
 	}
-	maybe(f)
-	return pluginapi.Unknown(f)
+	return pluginapi.Refused(f)
 }
 
 // untouched reports whether the library had not begun to send what it gave an error
-// for. All its other errors are given for what a broker may have, too.
+// for: it had found no room, or could not put the message together. All its other
+// errors are given for what a broker may have, too.
 func untouched(err error) bool {
 	for _, e := range []error{
 		pulsar.ErrMessageTooLarge, pulsar.ErrMetaTooLarge, pulsar.ErrInvalidMessage, pulsar.ErrSchema,
 		pulsar.ErrSendQueueIsFull, pulsar.ErrMemoryBufferIsFull, pulsar.ErrContextExpired, pulsar.ErrFailAddToBatch,
-		context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
-	return false
+	return !typed(err)
+}
+
+// typed reports whether an error is of the library's type.
+func typed(err error) bool {
+	_, ok := errors.AsType[*pulsar.Error](err)
+	return ok
 }
 
 // position is where the broker has put a message, nil = a broker with
@@ -81,7 +89,7 @@ func maybe(f *core.Fault) {
 // abandoned is the fault of a message whose producer was closed.
 func abandoned(e *entry) *core.Fault {
 	f := fault.Passing(core.FaultUnavailable, "see what is wrong with the broker or the topic",
-		"%s: the topic's producer was closed", fault.PublishTo(e.post.Name))
+		"%s: the topic's producer was closed", fault.PublishTo(e.name))
 	maybe(f)
 	return f
 }
@@ -91,7 +99,7 @@ func abandoned(e *entry) *core.Fault {
 func (e *entry) overdue() pluginapi.Receipt {
 	l := e.lane
 	o := l.o
-	name, after := fault.PublishTo(e.post.Name), shown(o.c.Timeout)
+	name, after := fault.PublishTo(e.name), shown(o.c.Timeout)
 	if e.by != nil {
 		f := fault.Passing(core.FaultTimeout, "see what holds up the broker, or allow more with publish_timeout",
 			"%s: the broker has not answered for %s", name, after)
