@@ -73,6 +73,9 @@ func (p *Partition) Await(ctx context.Context) error {
 	}
 }
 
+// Epoch is that of the consumer there is, or of the next one while there is none.
+func (p *Partition) Epoch() uint64 { return p.epoch.Load() }
+
 func (p *Partition) current() *member {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

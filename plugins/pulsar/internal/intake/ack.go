@@ -115,26 +115,27 @@ func (l *lane) ended() bool {
 func (l *lane) gather() bool {
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
-	n := min(len(l.waiting), acksAtOnce)
-	if n == 0 {
-		return false
-	}
-	if n == len(l.waiting) {
-		l.out, l.waiting = l.waiting, l.out[:0]
-	} else {
-		l.out = append(l.out[:0], l.waiting[:n]...)
-		l.waiting = slices.Delete(l.waiting, 0, n)
-	}
-	l.sending = n
-	l.ids = l.ids[:0]
-	for _, e := range l.out {
-		if e.batch != nil && e.batch.left == 0 {
+	l.out, l.ids = l.out[:0], l.ids[:0]
+	n := 0
+	for ; n < len(l.waiting) && len(l.out) < acksAtOnce; n++ {
+		e := l.waiting[n]
+		switch {
+		case e.batch.holdsBack():
+			l.holdBack(e, time.Now())
+			continue
+		case e.batch != nil && e.batch.left == 0:
 			l.ids = append(l.ids, e.at.whole())
-		} else {
+		default:
 			l.ids = append(l.ids, e.id)
 		}
+		l.out = append(l.out, e)
 	}
-	return true
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	l.sending = len(l.out)
+	if n > 0 && l.sending == 0 {
+		wake(l.in.flushed)
+	}
+	return l.sending > 0
 }
 
 // answered takes the broker's answer to the acks that are out.
@@ -143,8 +144,7 @@ func (l *lane) answered(err error) {
 	in.mu.Lock()
 	full := in.full()
 	if err != nil && !l.lost {
-		l.waiting = append(l.out, l.waiting...)
-		l.out = nil
+		l.waiting = slices.Insert(l.waiting, 0, l.out...)
 	} else {
 		now := time.Now()
 		for i, e := range l.out {

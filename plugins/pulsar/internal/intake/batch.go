@@ -8,7 +8,7 @@ import "time"
 // that some of is acked comes again as a whole where the broker keeps no acks of
 // single messages.
 const (
-	keptBatches = 4096
+	keptBatches = 1024
 	keptFor     = 10 * time.Minute
 )
 
@@ -22,6 +22,8 @@ type batch struct {
 	open  int       // deliveries in the lane's table
 	since time.Time // it was last in hand
 	kept  bool      // it stands in lane.kept
+	again bool      // the broker counts its redeliveries
+	back  []*entry  // settled, and their acks are held back
 }
 
 func newBatch(at place, size int32) *batch {
@@ -31,11 +33,19 @@ func newBatch(at place, size int32) *batch {
 func (b *batch) has(i int32) bool { return b.done[i/64]&(1<<(i%64)) != 0 }
 
 func (b *batch) settle(i int32) {
-	if !b.has(i) {
-		b.done[i/64] |= 1 << (i % 64)
-		b.left--
+	if b.has(i) {
+		return
+	}
+	b.done[i/64] |= 1 << (i % 64)
+	if b.left--; b.left == 0 {
+		b.back = nil // the ack of the whole entry says it all
 	}
 }
+
+// holdsBack reports whether acks of single messages wait for those of the others: the
+// broker forgets the count of an entry with any ack of a part of it, and a message of
+// it that fails again and again would never be at its last attempt.
+func (b *batch) holdsBack() bool { return b != nil && b.again && b.left > 0 }
 
 // join finds or makes the batch of a message. in.mu is held.
 func (l *lane) join(at position, size int32) *batch {
@@ -75,6 +85,28 @@ func (l *lane) leave(b *batch, now time.Time) {
 		l.kept = l.kept[1:]
 		if old.open == 0 && l.batches[old.place] == old {
 			delete(l.batches, old.place)
+			l.sendBack(old)
 		}
+	}
+}
+
+// holdBack keeps an ack of a batch that holds them back. in.mu is held.
+func (l *lane) holdBack(e *entry, now time.Time) {
+	l.in.acks--
+	e.batch.back = append(e.batch.back, e)
+	l.drop(e, now)
+}
+
+// sendBack sends the acks that a batch holds back. in.mu is held.
+func (l *lane) sendBack(b *batch) {
+	b.again = false
+	for _, e := range b.back {
+		e.state = stateAcking
+		l.in.acks++
+		l.waiting = append(l.waiting, e)
+	}
+	if len(b.back) > 0 {
+		b.back = nil
+		wake(l.wake)
 	}
 }

@@ -36,6 +36,7 @@ type entry struct {
 	next     *entry
 	size     int
 	state    state
+	late     bool // the ack of an earlier delivery was late and counts: it comes no more
 	inHands  bool // it stands in Intake.hands
 	retained bool // its size counts in Intake.retained
 }

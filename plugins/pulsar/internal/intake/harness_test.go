@@ -139,11 +139,16 @@ func open(tb testing.TB, b *pulsarbroker.Broker, o options) *kit {
 		k.sub = pluginapi.Held(k.inner, 0)
 	}
 	k.sub.Profiles()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	k.stop = cancel
-	go k.read(ctx)
+	k.begin()
 	tb.Cleanup(func() { k.close() })
 	return k
+}
+
+// begin begins to read.
+func (k *kit) begin() {
+	var ctx context.Context
+	ctx, k.stop = context.WithCancel(context.WithoutCancel(k.tb.Context()))
+	go k.read(ctx)
 }
 
 // read receives until the end.
@@ -311,6 +316,26 @@ func (k *kit) publish(first, n int, batch bool) {
 	}
 	if err := p.FlushWithCtx(k.tb.Context()); err != nil {
 		k.tb.Fatal(err)
+	}
+	for range n {
+		if err := <-receipts; err != nil {
+			k.tb.Fatal(err)
+		}
+	}
+}
+
+// publishSized has a peer publish n messages of so many bytes.
+func (k *kit) publishSized(n, size int) {
+	k.tb.Helper()
+	p, err := peer(k.tb, k.b.URL()).CreateProducer(pulsar.ProducerOptions{Topic: k.topic, DisableBatching: true, SendTimeout: -1})
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	defer p.Close()
+	receipts := make(chan error, n)
+	payload := make([]byte, size)
+	for range n {
+		p.SendAsync(k.tb.Context(), &pulsar.ProducerMessage{Payload: payload}, func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { receipts <- err })
 	}
 	for range n {
 		if err := <-receipts; err != nil {

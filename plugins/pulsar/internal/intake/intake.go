@@ -74,12 +74,14 @@ type Intake struct {
 type calls struct {
 	ack  func(*feed.Partition, []pulsar.MessageID) error
 	nack func(*feed.Partition, pulsar.Message)
+	// epoch is that of the consumer there is.
+	epoch func(*feed.Partition) uint64
 }
 
 // Open subscribes. It returns when all partitions are subscribed to; errors are
 // *core.Fault.
 func Open(ctx context.Context, c Config) (*Intake, error) {
-	in := newIntake(c, calls{ack: (*feed.Partition).Ack, nack: (*feed.Partition).Nack})
+	in := newIntake(c, calls{(*feed.Partition).Ack, (*feed.Partition).Nack, (*feed.Partition).Epoch})
 	c.Feed.Tune, c.Feed.Ended = tune, in.end
 	f, err := feed.Open(ctx, c.Feed)
 	if err != nil {
@@ -120,6 +122,11 @@ func (in *Intake) Close(ctx context.Context) error {
 	in.mu.Lock()
 	again := in.closed
 	in.closed = true
+	for _, l := range in.lanes {
+		for _, b := range l.batches {
+			l.sendBack(b)
+		}
+	}
 	in.mu.Unlock()
 	if again {
 		return nil
@@ -129,10 +136,6 @@ func (in *Intake) Close(ctx context.Context) error {
 		in.log.Warn("acks were not answered; these messages come again", "messages", left)
 	}
 	close(in.done)
-	if in.cur != nil {
-		in.feed.Release(in.cur)
-		in.cur = nil
-	}
 	err := in.feed.Close(ctx)
 	if err == nil {
 		in.senders.Wait()

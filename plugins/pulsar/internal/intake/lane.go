@@ -28,6 +28,7 @@ type lane struct {
 	batches map[place]*batch    // whose messages are in hand, or that may come again
 	kept    []*batch            // of them, those of which nothing is in hand, oldest first
 	again   []*entry            // stateQueued, in their order; and what has left that state since
+	epoch   uint64              // of the latest consumer that has been heard of
 	waryTo  time.Time           // acked messages may come once more until then
 	acked   []*entry            // remembered for that, oldest first
 	waiting []*entry            // stateAcking, that nobody has sent yet
@@ -51,8 +52,11 @@ func (in *Intake) lane(p *feed.Partition) *lane {
 	return l
 }
 
-// wary reports whether acked messages may come once more. in.mu is held.
-func (l *lane) wary(now time.Time) bool { return !l.waryTo.IsZero() && now.Before(l.waryTo) }
+// wary reports whether acked messages may come once more: so do those whose acks are
+// answered by a consumer that has been sent them before. in.mu is held.
+func (l *lane) wary(now time.Time) bool {
+	return !l.waryTo.IsZero() && now.Before(l.waryTo) || l.in.calls.epoch(l.partition) > l.epoch
+}
 
 // alert makes the lane wary: what it has may come again. in.mu is held.
 func (l *lane) alert(now time.Time) { l.waryTo = now.Add(waryFor) }
@@ -92,12 +96,27 @@ func (l *lane) void(e *entry, returns bool, now time.Time) {
 		}
 	}
 	l.drop(e, now)
+	if e.late {
+		l.remember(e, now)
+	}
+}
+
+// remember makes it known that a message is acked whose delivery is over. in.mu is held.
+func (l *lane) remember(e *entry, now time.Time) {
+	n := l.in.blocks.take()
+	*n = entry{lane: l, at: e.at, epoch: e.epoch, state: stateAcked, since: now}
+	if e.batch != nil {
+		n.batch = l.join(e.at, e.batch.size)
+	}
+	l.enter(n)
+	l.acked = append(l.acked, n)
 }
 
 // back is a consumer that is there again: all that was read before it comes again.
 // Acks that wait are sent all the same, for the broker takes them by id. in.mu is held.
 func (l *lane) back(epoch uint64, now time.Time) {
 	l.alert(now)
+	l.epoch = max(l.epoch, epoch)
 	for _, e := range l.table {
 		if e.epoch >= epoch || e.state == stateAcking || e.state == stateAcked {
 			continue
@@ -125,8 +144,13 @@ func (l *lane) end(now time.Time) {
 func (l *lane) rewind(e *entry, now time.Time) {
 	for _, x := range l.table {
 		if x != e && x.at.compare(e.at) > 0 && (x.state == stateHanded || x.state == stateHeld) {
-			l.queue(x, now)
 			l.in.returns = append(l.in.returns, x)
+			if x.late {
+				l.drop(x, now)
+				l.remember(x, now)
+			} else {
+				l.queue(x, now)
+			}
 		}
 	}
 	l.queue(e, now)

@@ -149,6 +149,7 @@ func (in *Intake) collectAgain(l *lane, now time.Time) bool {
 // collectBatch hands out messages, and reports whether those were all. in.mu is held.
 func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 	l := in.lane(c.Partition)
+	l.epoch = max(l.epoch, c.Epoch)
 	if len(l.again) > 0 {
 		return false // they come first, and there is no room for them
 	}
@@ -168,6 +169,9 @@ func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 		e := in.blocks.take()
 		*e = entry{lane: l, id: id, at: at, epoch: c.Epoch, size: size, batch: l.join(at, id.BatchSize())}
 		l.enter(e)
+		if e.batch != nil && msg.RedeliveryCount() > 0 {
+			e.batch.again = true
+		}
 		if !in.counts {
 			e.retained = true
 			in.retained += int64(size)
@@ -196,8 +200,10 @@ func (l *lane) admit(id pulsar.MessageID, at position, epoch uint64, collected b
 	}
 	switch e.state {
 	case stateAcked:
-		l.drop(e, now)
-		l.ackAgain(id, at)
+		if !e.batch.holdsBack() {
+			l.drop(e, now)
+			l.ackAgain(id, at)
+		}
 		return false, false
 	case stateAcking:
 		return false, false

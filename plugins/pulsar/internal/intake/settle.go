@@ -61,9 +61,12 @@ func (in *Intake) giveBack(e *entry, now time.Time) {
 	switch {
 	case e.lane.lost:
 		e.lane.drop(e, now)
+	case e.late:
+		e.lane.drop(e, now)
+		e.lane.remember(e, now)
 	case in.counts:
 		if e.batch != nil {
-			e.lane.alert(now)
+			e.batch.again = true
 		}
 		e.lane.drop(e, now)
 		in.nacks = append(in.nacks, e)
@@ -96,6 +99,9 @@ func (in *Intake) Release(handles []any) {
 		e, ok := h.(*entry)
 		switch {
 		case !ok || e.state != stateHanded && e.state != stateHeld:
+		case e.late:
+			e.lane.drop(e, now)
+			e.lane.remember(e, now)
 		case in.timeout > 0:
 			e.state = stateReleased
 		default:
@@ -161,6 +167,8 @@ func (in *Intake) ackLate(e *entry, now time.Time) pluginapi.ResultStatus {
 		}
 		l.drop(other, now)
 		l.table[n.at] = n
+	default:
+		other.late = true
 	}
 	l.ack(n)
 	return pluginapi.ResultDone

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"context"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
+)
+
+// Over returns an intake that reads a source and asks of partitions what is given.
+func Over(c Config, s source, ack func(*feed.Partition, []pulsar.MessageID) error, nack func(*feed.Partition, pulsar.Message), epoch func(*feed.Partition) uint64) *Intake {
+	in := newIntake(c, calls{ack, nack, epoch})
+	in.feed = s
+	return in
+}
+
+// Flush waits until no ack waits for its answer, and returns how many do.
+func (in *Intake) Flush(ctx context.Context) int { return in.flush(ctx) }
+
+// Leftovers is how much it remembers: of messages that are not acked, and bytes that
+// are kept to be delivered again.
+func (in *Intake) Leftovers() (entries int, retained int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, l := range in.lanes {
+		for _, e := range l.table {
+			if e.state != stateAcked {
+				entries++
+			}
+		}
+	}
+	return entries, in.retained
+}
