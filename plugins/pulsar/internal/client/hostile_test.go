@@ -303,3 +303,31 @@ func TestAnswersMissing(t *testing.T) {
 	}
 	within(t, "the connection", peers)
 }
+
+// Of several hosts the next one is tried when one does not answer, and when one that did
+// is lost; the library is given all of them.
+func TestSeveralHosts(t *testing.T) {
+	closed, a, b := serve(t), serve(t), serve(t)
+	closed.ln.Close()
+	one := subjectOf(t, Config{Address: Address{Hosts: []string{closed.host(), a.host()}}})
+	go func() { a.admit() }()
+	one.connected(t)
+	one.mustClose(t)()
+
+	s := subjectOf(t, Config{Address: Address{Hosts: []string{a.host(), b.host()}}})
+	first, other := make(chan *peer, 2), make(chan *peer, 2)
+	go func() { first <- a.admit() }()
+	go func() { other <- b.admit() }()
+	s.connected(t)
+	select {
+	case p := <-first:
+		p.nc.Close()
+		within(t, "a connection to the other host", other)
+	case p := <-other:
+		p.nc.Close()
+		within(t, "a connection to the other host", first)
+	}
+	if got, want := s.config.Address.String(), "pulsar://"+a.host()+","+b.host(); got != want {
+		t.Errorf("the library has %s; want %s", got, want)
+	}
+}
