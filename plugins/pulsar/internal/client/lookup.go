@@ -20,6 +20,19 @@ var errDown = errors.New("no broker can be reached")
 // Of a partitioned one it is the topic, not its partitions. Topics whose names cannot
 // be read here are left out, with one line at Debug. Errors are *core.Fault.
 func (c *Client) Topics(ctx context.Context, namespacePath string) ([]topic.Name, error) {
+	names, err := c.Listed(ctx, namespacePath)
+	if err != nil {
+		return nil, err
+	}
+	for i := range names {
+		names[i] = names[i].Base()
+	}
+	return slices.Compact(names), nil
+}
+
+// Listed is Topics with the partitions, which are topics of their own, in place of
+// the topics that have them.
+func (c *Client) Listed(ctx context.Context, namespacePath string) ([]topic.Name, error) {
 	answer, err := c.ask(ctx, wire.TypeTopicsResponse, func(dst []byte, number uint64) []byte {
 		return wire.AppendTopics(dst, number, namespacePath)
 	})
@@ -34,13 +47,13 @@ func (c *Client) Topics(ctx context.Context, namespacePath string) ([]topic.Name
 			unread++
 			continue
 		}
-		names = append(names, n.Base())
+		names = append(names, n)
 	}
 	if unread > 0 {
 		c.config.Log.Debug("Pulsar topics left out: their names cannot be read", "namespace", namespacePath, "topics", unread)
 	}
 	slices.SortFunc(names, topic.Name.Compare)
-	return slices.Compact(names), nil
+	return names, nil
 }
 
 // Partitions returns how many partitions a topic has, 0 = it is not partitioned. Like

@@ -36,6 +36,7 @@ type Feed struct {
 	openings chan struct{} // one for each consumer that is being made
 	moving   chan struct{} // holds one: no two seeks at a time
 	library  sync.WaitGroup
+	lists    lists
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc

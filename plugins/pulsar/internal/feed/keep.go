@@ -138,10 +138,28 @@ func (p *Partition) again() (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Topic.Partition != topic.NoPartition && p.Topic.Partition >= n {
+	there := p.Topic.Partition < max(n, topic.NoPartition+1)
+	if there && p.Topic.Partition != topic.NoPartition && p.epoch.Load() > 0 {
+		// Its topic outlives it while both are deleted.
+		there, err = p.listed()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !there:
 		return nil, &core.Fault{Code: core.FaultNotFound, Message: "the topic has no such partition any more"}
 	}
 	return p.feed.subscribe(p.ctx, p)
+}
+
+// listed reports whether the partition is listed, or who knows: who may read a topic
+// may not always list those of its namespace.
+func (p *Partition) listed() (bool, error) {
+	there, err := p.feed.lists.has(p.ctx, p.feed.Client, p.Topic)
+	if err != nil && p.ctx.Err() == nil && !client.Explain("", err).Transient {
+		return true, nil
+	}
+	return there, err
 }
 
 // wait waits, and for as long as the link is down, whatever d says.

@@ -65,8 +65,6 @@ func (f *Feed) options(p *Partition, m *member) pulsar.ConsumerOptions {
 		// Acks with a response go out as they are given; grouping would add a timer.
 		AckWithResponse:    true,
 		AckGroupingOptions: &pulsar.AckGroupingOptions{MaxSize: 1},
-		// Else the library acks the message that was sought to, unseen.
-		StartMessageIDInclusive: true,
 		// Else an ack of one message of a batch is kept in this process alone.
 		EnableBatchIndexAcknowledgment: true,
 	}
