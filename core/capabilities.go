@@ -75,6 +75,7 @@ type Capabilities struct {
 	Extend    bool          // the hold can be prolonged
 	Reject    RejectMode
 	Counts    CountMode
+	Recounts  bool   // the count lies in the source's memory: what comes again without a requeue may be 1 again
 	Address   string // publishing this name on this endpoint returns here; "" = no address of its own
 	Unsettled Unsettled
 	Durable   bool // what is unsettled survives the source's own restart

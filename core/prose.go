@@ -30,7 +30,11 @@ func (c Capabilities) String() string {
 		words = append(words, "a reject "+strings.ReplaceAll(c.Reject.String(), "-", " "))
 	}
 	if c.Counts == CountNative {
-		words = append(words, "counts deliveries")
+		w := "counts deliveries"
+		if c.Recounts {
+			w += " in its memory"
+		}
+		words = append(words, w)
 	}
 	if c.MaxHold > 0 {
 		w := "holds for less than " + shortDuration(c.MaxHold)
@@ -156,6 +160,8 @@ func routeText(r *Route, other string) string {
 // counts says who counts the attempts.
 func (x *explainer) counts() string {
 	switch {
+	case x.s.Recounts:
+		return "the source, in its memory; the first delivery is 1, and so may be one behind a restart or a lost connection"
 	case x.s.Counts == CountNative:
 		return "the source; the first delivery is 1"
 	case x.retry.State != RouteNone:

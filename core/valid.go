@@ -56,6 +56,8 @@ func (c Capabilities) limits() *CapabilityError {
 		return &CapabilityError{"MaxDelay", "it is negative", "use 0 for no limit"}
 	case c.MaxHold < 0:
 		return &CapabilityError{"MaxHold", "it is negative", "use 0 for no limit"}
+	case c.Recounts && c.Counts == CountNone:
+		return &CapabilityError{"Recounts", "Counts is none", "set it only where the source counts"}
 	case c.MaxDelay > 0 && c.Requeue != RequeueDelayed:
 		return &CapabilityError{"MaxDelay", "Requeue is " + c.Requeue.String(), "set it only with Requeue delayed"}
 	}

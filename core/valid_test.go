@@ -33,6 +33,8 @@ func TestCapabilitiesValid(t *testing.T) {
 		{"on timeout without one", core.Capabilities{Ack: core.AckSingle, Unsettled: core.UnsettledOnTimeout}, "MaxHold"},
 		{"extend without a hold", core.Capabilities{Ack: core.AckSingle, Extend: true}, "Extend"},
 		{"MaxDelay without a delay", core.Capabilities{Ack: core.AckSingle, Requeue: core.RequeueNow, MaxDelay: s}, "MaxDelay"},
+		{"a count in memory", core.Capabilities{Ack: core.AckSingle, Counts: core.CountNative, Recounts: true}, ""},
+		{"no count in memory", core.Capabilities{Ack: core.AckSingle, Recounts: true}, "Recounts"},
 		{"negative delay", core.Capabilities{Ack: core.AckSingle, Requeue: core.RequeueDelayed, MaxDelay: -s}, "MaxDelay"},
 		{"negative hold", core.Capabilities{Ack: core.AckSingle, MaxHold: -s}, "MaxHold"},
 		{"an unknown ack mode", core.Capabilities{Ack: 3}, "Ack"},

@@ -24,6 +24,8 @@ func (c Capabilities) Wider(said Capabilities) string {
 		return "Reject"
 	case c.Counts > said.Counts:
 		return "Counts"
+	case c.Counts != CountNone && !c.Recounts && said.Recounts:
+		return "Recounts"
 	case c.Address != "" && c.Address != said.Address:
 		return "Address"
 	case c.Unsettled != UnsettledLost && c.Unsettled != said.Unsettled:

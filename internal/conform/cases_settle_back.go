@@ -77,7 +77,7 @@ func settleRequeue(t *Trial) {
 		sent := time.Now()
 		ds = s.done(core.VerdictRequeue, ds...)
 		again := s.again(ds, nil, "")
-		s.renewed(ds, again, byItself)
+		s.renewed(ds, again, byRequeue)
 		ds = present(again)
 		for _, d := range ds {
 			soonest, hold = min(soonest, d.At.Sub(sent)), d.Caps.MaxHold
@@ -149,7 +149,7 @@ func settleDelayed(t *Trial) {
 		}
 	}
 	t.Notef("the latest of %d delayed messages came %v behind its time", len(again), latest.Round(time.Millisecond))
-	s.renewed(ds, again, byItself)
+	s.renewed(ds, again, byRequeue)
 	s.done(core.VerdictAck, present(again)...)
 	t.delayReturnsCredit(p, s)
 	s.leave()

@@ -171,7 +171,7 @@ func settleIdentity(t *Trial) {
 	}
 	back = s.done(core.VerdictRequeue, back...)
 	again := s.again(back, nil, "")
-	s.renewed(back, again, byItself)
+	s.renewed(back, again, byRequeue)
 	s.letGo(present(again)...)
 	s.End()
 	p.Close()

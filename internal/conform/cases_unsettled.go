@@ -286,7 +286,7 @@ func unsettledCount(t *Trial) {
 		return present(again)
 	}
 	if len(back) == len(ds) {
-		ds = next(s.done(core.VerdictRequeue, back...), byItself)
+		ds = next(s.done(core.VerdictRequeue, back...), byRequeue)
 	}
 	s.End()
 	p.Close()

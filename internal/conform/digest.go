@@ -30,6 +30,9 @@ func Digest(profiles []core.Capabilities, publishing *core.Publishing) string {
 	for i, c := range profiles {
 		lines[i] = fmt.Sprintf("profile ack=%v requeue=%v max_delay=%d max_hold=%d extend=%t reject=%v counts=%v address=%t unsettled=%v durable=%t order=%v",
 			c.Ack, c.Requeue, c.MaxDelay.Nanoseconds(), c.MaxHold.Nanoseconds(), c.Extend, c.Reject, c.Counts, c.Address != "", c.Unsettled, c.Durable, c.Order)
+		if c.Recounts {
+			lines[i] += " recounts=true"
+		}
 	}
 	slices.Sort(lines)
 	lines = append([]string{"longshore capabilities 1"}, slices.Compact(lines)...)

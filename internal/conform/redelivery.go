@@ -125,12 +125,14 @@ const (
 	byItself  endedBy = iota // a verdict, a void, or a stream that was cancelled
 	inOrder                  // the end of a stream that was half-closed
 	byTheKill                // of its process
+	byRequeue                // a requeue
 )
 
 // counted checks the source's count of a message that came again, where it
 // counts: one more for each delivery. Those that end in order need not count.
 // Its source may have delivered it to a process that was killed before it passed
-// it on, or again and again as holds ended.
+// it on, or again and again as holds ended. A count that lies in memory is sure behind
+// a requeue alone.
 func (s *Sub) counted(old, d *Delivery, by endedBy) {
 	if !counts(d.Caps) {
 		return
@@ -144,6 +146,8 @@ func (s *Sub) counted(old, d *Delivery, by endedBy) {
 	}
 	switch {
 	case d.Attempt >= want && d.Attempt <= most:
+	case d.Caps.Recounts && by != byRequeue && d.Attempt > 0 && d.Attempt < want:
+		s.t.Notef("what comes again without a requeue may be counted from 1 again")
 	case by == byTheKill && d.Attempt > most:
 		s.t.Notef("behind a kill the attempt rose from %d to %d", old.Attempt, d.Attempt)
 	default:

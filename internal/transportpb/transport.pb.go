@@ -1101,7 +1101,9 @@ type Capabilities struct {
 	// What is unsettled survives the source's own restart.
 	Durable bool `protobuf:"varint,10,opt,name=durable,proto3" json:"durable,omitempty"`
 	// The order of deliveries.
-	Order         OrderMode `protobuf:"varint,11,opt,name=order,proto3,enum=longshore.transport.v1.OrderMode" json:"order,omitempty"`
+	Order OrderMode `protobuf:"varint,11,opt,name=order,proto3,enum=longshore.transport.v1.OrderMode" json:"order,omitempty"`
+	// The count lies in the source's memory.
+	Recounts      bool `protobuf:"varint,12,opt,name=recounts,proto3" json:"recounts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1211,6 +1213,13 @@ func (x *Capabilities) GetOrder() OrderMode {
 		return x.Order
 	}
 	return OrderMode_ORDER_MODE_UNSPECIFIED
+}
+
+func (x *Capabilities) GetRecounts() bool {
+	if x != nil {
+		return x.Recounts
+	}
+	return false
 }
 
 // Publishing is what a destination can do.
@@ -4463,7 +4472,7 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\aMessage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x128\n" +
 	"\aheaders\x18\x02 \x03(\v2\x1e.longshore.transport.v1.HeaderR\aheaders\x12\x18\n" +
-	"\apayload\x18\x03 \x01(\fR\apayload\"\xf5\x03\n" +
+	"\apayload\x18\x03 \x01(\fR\apayload\"\x91\x04\n" +
 	"\fCapabilities\x121\n" +
 	"\x03ack\x18\x01 \x01(\x0e2\x1f.longshore.transport.v1.AckModeR\x03ack\x12=\n" +
 	"\arequeue\x18\x02 \x01(\x0e2#.longshore.transport.v1.RequeueModeR\arequeue\x12\x1b\n" +
@@ -4476,7 +4485,8 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\tunsettled\x18\t \x01(\x0e2!.longshore.transport.v1.UnsettledR\tunsettled\x12\x18\n" +
 	"\adurable\x18\n" +
 	" \x01(\bR\adurable\x127\n" +
-	"\x05order\x18\v \x01(\x0e2!.longshore.transport.v1.OrderModeR\x05order\"\xd1\x02\n" +
+	"\x05order\x18\v \x01(\x0e2!.longshore.transport.v1.OrderModeR\x05order\x12\x1a\n" +
+	"\brecounts\x18\f \x01(\bR\brecounts\"\xd1\x02\n" +
 	"\n" +
 	"Publishing\x12;\n" +
 	"\bconfirms\x18\x01 \x01(\x0e2\x1f.longshore.transport.v1.ConfirmR\bconfirms\x12;\n" +

@@ -19,12 +19,12 @@ import (
 func TestInspectProfiles(t *testing.T) {
 	const timeout = 10 * time.Second
 	counting := core.Capabilities{
-		Ack: core.AckSingle, Requeue: core.RequeueDelayed, Counts: core.CountNative, Unsettled: core.UnsettledOnDisconnect, Durable: true,
+		Ack: core.AckSingle, Requeue: core.RequeueDelayed, Counts: core.CountNative, Recounts: true, Unsettled: core.UnsettledOnDisconnect, Durable: true,
 	}
 	keyed := counting
 	keyed.Order = core.OrderPerScope
 	plain := keyed
-	plain.Counts = core.CountNone
+	plain.Counts, plain.Recounts = core.CountNone, false
 	timed := func(c core.Capabilities) core.Capabilities {
 		c.MaxDelay, c.MaxHold, c.Unsettled = timeout, timeout, core.UnsettledOnTimeout
 		return c

@@ -81,7 +81,7 @@ func source(kind string, timeout time.Duration) core.Capabilities {
 		Unsettled: core.UnsettledOnDisconnect, Durable: true, Order: core.OrderPerScope,
 	}
 	if counts(kind) {
-		c.Counts = core.CountNative
+		c.Counts, c.Recounts = core.CountNative, true
 	}
 	if kind == settings.TypeShared {
 		c.Order = core.OrderNone

@@ -62,7 +62,8 @@ type Profile struct {
 	Extend    bool             `json:"extend"`
 	Reject    core.RejectMode  `json:"reject"`
 	Counts    core.CountMode   `json:"counts"`
-	Address   bool             `json:"address"` // it has one of its own
+	Recounts  bool             `json:"recounts,omitempty"` // in the source's memory
+	Address   bool             `json:"address"`            // it has one of its own
 	Unsettled core.Unsettled   `json:"unsettled"`
 	Durable   bool             `json:"durable"`
 	Order     core.OrderMode   `json:"order"`
@@ -133,7 +134,7 @@ func From(r *conform.Report) *Card {
 func profile(c *core.Capabilities) Profile {
 	return Profile{
 		Ack: c.Ack, Requeue: c.Requeue, MaxDelay: core.Duration(c.MaxDelay), MaxHold: core.Duration(c.MaxHold), Extend: c.Extend,
-		Reject: c.Reject, Counts: c.Counts, Address: c.Address != "", Unsettled: c.Unsettled, Durable: c.Durable, Order: c.Order,
+		Reject: c.Reject, Counts: c.Counts, Recounts: c.Recounts, Address: c.Address != "", Unsettled: c.Unsettled, Durable: c.Durable, Order: c.Order,
 	}
 }
 

@@ -105,8 +105,12 @@ func (c *Card) profiles(b *strings.Builder) {
 		if p.Extend {
 			hold += ", can be extended"
 		}
+		counts := p.Counts.String()
+		if p.Recounts {
+			counts += ", in memory"
+		}
 		for j, text := range []string{
-			head, p.Ack.String(), requeue, p.Reject.String(), p.Counts.String(), hold, yes(p.Address), p.Unsettled.String(), yes(p.Durable), p.Order.String(),
+			head, p.Ack.String(), requeue, p.Reject.String(), counts, hold, yes(p.Address), p.Unsettled.String(), yes(p.Durable), p.Order.String(),
 		} {
 			lines[j] = append(lines[j], text)
 		}

@@ -42,7 +42,8 @@ type Source struct {
 	Extend     bool             `json:"extend"`
 	Reject     core.RejectMode  `json:"reject"`
 	Counts     core.CountMode   `json:"counts"`
-	OwnAddress bool             `json:"own_address"` // publishing there returns to the subscription
+	Recounts   bool             `json:"recounts,omitempty"` // in the source's memory
+	OwnAddress bool             `json:"own_address"`        // publishing there returns to the subscription
 	Unsettled  core.Unsettled   `json:"unsettled"`
 	Durable    bool             `json:"durable"`
 	Order      core.OrderMode   `json:"order"`
@@ -94,7 +95,7 @@ func schema(b []byte) json.RawMessage {
 func source(c core.Capabilities) Source {
 	return Source{
 		Ack: c.Ack, Requeue: c.Requeue, MaxDelay: limit(c.MaxDelay), MaxHold: limit(c.MaxHold), Extend: c.Extend,
-		Reject: c.Reject, Counts: c.Counts, OwnAddress: c.Address != "", Unsettled: c.Unsettled, Durable: c.Durable,
+		Reject: c.Reject, Counts: c.Counts, Recounts: c.Recounts, OwnAddress: c.Address != "", Unsettled: c.Unsettled, Durable: c.Durable,
 		Order: c.Order,
 	}
 }

@@ -75,7 +75,11 @@ func (c Source) words() []string {
 		words = append(words, "rejects ("+c.Reject.String()+")")
 	}
 	if c.Counts == core.CountNative {
-		words = append(words, "counts deliveries")
+		counts := "counts deliveries"
+		if c.Recounts {
+			counts += " in memory"
+		}
+		words = append(words, counts)
 	}
 	if c.MaxHold != "" {
 		words = append(words, "holds a message"+below(c.MaxHold))
