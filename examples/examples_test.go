@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 			{"..", "./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file " +
 				"./plugins/zmq/longshore-transport-zmq ./examples/quickstart ./examples/replay-a-day ./examples/audit-log " +
 				"./examples/queue-workers ./examples/fan-out ./examples/rpc " +
-				"./plugins/mqtt/longshore-transport-mqtt ./examples/telemetry ./examples/shared-workers ./examples/request-reply"},
+				"./plugins/mqtt/longshore-transport-mqtt ./examples/telemetry ./examples/shared-workers ./examples/request-reply " +
+				"./plugins/pulsar/longshore-transport-pulsar ./examples/counted-jobs ./examples/keyed-order ./examples/bridge"},
 			{"custom-transport", "."},
 		} {
 			cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, strings.Fields(b.packages)...)...)
