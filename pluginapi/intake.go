@@ -99,12 +99,20 @@ func (x *subscription) queue(runs []frame.VerdictRun) *core.Fault {
 	}
 	from := len(x.runs)
 	x.runs = append(x.runs, runs...)
+	x.queued += uint64(len(runs))
 	for i := range x.runs[from:] {
 		r := &x.runs[from+i]
 		r.Reason = strings.Clone(r.Reason)
 	}
 	wake(x.toSettler)
 	return nil
+}
+
+// asked is a seek, and how many verdict runs had come before it: they are carried
+// out before.
+type asked struct {
+	to     Position
+	behind uint64
 }
 
 // queueSeek takes a seek for the receiver, which calls its Receive back first.
@@ -114,7 +122,7 @@ func (x *subscription) queueSeek(p *transportpb.Seek) *core.Fault {
 	if len(x.seeks) >= maxSeeks {
 		return newFault(core.FaultExhausted, "%d seeks wait on the subscription: wait for their answers", len(x.seeks))
 	}
-	x.seeks = append(x.seeks, position(p))
+	x.seeks = append(x.seeks, asked{position(p), x.queued})
 	if x.recall != nil {
 		x.recall()
 	}

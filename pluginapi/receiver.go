@@ -118,6 +118,8 @@ func (r *receiver) next() (step, Room) {
 	switch {
 	case x.ctx.Err() != nil, x.over && x.closing:
 		return stepQuit, room
+	case len(x.seeks) > 0 && x.carried < x.seeks[0].behind:
+		return stepWait, room
 	case len(x.seeks) > 0:
 		return stepSeek, room
 	case x.over:
@@ -311,10 +313,12 @@ func (r *receiver) stopped() {
 func (r *receiver) seek() {
 	x := r.x
 	x.mu.Lock()
-	to := x.seeks[0]
+	to := x.seeks[0].to
 	x.seeks = x.seeks[1:]
 	over := x.over || r.ending
 	x.mu.Unlock()
+	x.moving.Lock()
+	defer x.moving.Unlock()
 	if f := r.move(to, over); f != nil {
 		r.x.tell(&frame.SubscribeResponse{Sought: &transportpb.Sought{Fault: convert.FromFault(brief(f))}})
 		return

@@ -68,10 +68,24 @@ func (s *settler) run() {
 		}
 	}()
 	for s.next() {
-		for i := range s.runs {
-			s.expand(&s.runs[i])
-		}
-		s.carryOut()
+		s.settle()
+	}
+}
+
+// settle carries out the runs at hand, not while the subscription is moved.
+func (s *settler) settle() {
+	x := s.x
+	x.moving.Lock()
+	defer x.moving.Unlock()
+	for i := range s.runs {
+		s.expand(&s.runs[i])
+	}
+	s.carryOut()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.carried += uint64(len(s.runs))
+	if len(x.seeks) > 0 {
+		wake(x.toReceiver)
 	}
 }
 

@@ -50,6 +50,11 @@ type subscription struct {
 	lent    []*loan                 // that they lie in
 	copies  bool                    // sent, they lie elsewhere
 
+	// moving keeps Seek and verdicts apart: one about a delivery of before that came
+	// to the source behind the move would be about what is to come again. It is locked
+	// before mu.
+	moving sync.Mutex
+
 	mu       sync.Mutex
 	ledger   *ledger.Ledger
 	open     openFrame
@@ -59,10 +64,12 @@ type subscription struct {
 	over     bool        // Ended is sent
 	closing  bool        // the host has half-closed: what is queued is the rest
 	cut      bool        // the endpoint closed under the subscription: verdicts fail
-	seeks    []Position
+	seeks    []asked
 	recall   context.CancelFunc // of the Receive under way, nil = none
 	given    Room               // what that Receive was given
 	runs     []frame.VerdictRun // waiting to be settled
+	queued   uint64             // how many runs ever have
+	carried  uint64             // of them, those that were carried out
 	settling bool               // the settler has runs in work
 	late     lateTable
 

@@ -82,10 +82,11 @@ type Requester interface {
 }
 
 // Seeker is a Subscription that can move its position. The Spec announces it
-// with Seeks. Seek runs between two calls of Receive, and beside Settle; its ctx
-// ends after a minute. What was received before and is unsettled becomes void:
-// behind it neither Settle nor AckLate names it any more. After an error the
-// position is as before.
+// with Seeks. Seek runs between two calls of Receive and between two of Settle,
+// behind the verdicts that were given before it was asked for; its ctx ends after a
+// minute. What was received before and is unsettled becomes void: behind it neither
+// Settle nor AckLate names it any more, and what Settle has taken over and not sent
+// yet has to be sent or dropped by Seek. After an error the position is as before.
 type Seeker interface {
 	Seek(ctx context.Context, to Position) error
 }

@@ -227,3 +227,62 @@ func TestSeekWithoutSeeker(t *testing.T) {
 	}
 	st.finish()
 }
+
+// slowToSettle is a subscription whose Settle and Seek say when they begin and go on
+// when they are told to.
+type slowToSettle struct {
+	*queue
+	settles, seeks chan chan struct{}
+}
+
+func (s *slowToSettle) Settle(ctx context.Context, vs []Verdict) []Result {
+	pass := make(chan struct{})
+	s.settles <- pass
+	<-pass
+	return s.queue.Settle(ctx, vs)
+}
+
+func (s *slowToSettle) Seek(ctx context.Context, to Position) error {
+	pass := make(chan struct{})
+	s.seeks <- pass
+	<-pass
+	return s.queue.Seek(ctx, to)
+}
+
+// A seek is carried out behind the verdicts that came before it, and those that come
+// while it runs are about deliveries that are void by then.
+func TestSeekAndVerdictsTakeTurns(t *testing.T) {
+	tr := newQueueTransport(everything())
+	tr.spec.Seeks = true
+	slow := &slowToSettle{settles: make(chan chan struct{}), seeks: make(chan chan struct{})}
+	tr.wrap = func(s Subscription) Subscription {
+		slow.queue = s.(*queue)
+		return slow
+	}
+	b := serve(t, tr).connect()
+	q := tr.queue("q")
+	q.fill(3, 1)
+	st := b.subscribe("q")
+	st.credit(10, 1<<20)
+	st.got(3)
+	st.settle(frame.VerdictRun{First: 1, Count: 1, Kind: core.VerdictAck, WantResult: true})
+	settling := <-slow.settles
+	st.settle(frame.VerdictRun{First: 2, Count: 1, Kind: core.VerdictAck, WantResult: true})
+	st.send(&frame.SubscribeRequest{Seek: &transportpb.Seek{Kind: transportpb.PositionKind_POSITION_KIND_BEGINNING}})
+	close(settling)
+	close(<-slow.settles) // the one that was asked for before the seek
+	seeking := <-slow.seeks
+	st.settle(frame.VerdictRun{First: 3, Count: 1, Kind: core.VerdictAck, WantResult: true})
+	close(seeking)
+	// Nobody takes a further Settle: one that were called would never return.
+	st.wait("Sought", func() bool { return len(st.sought) == 1 })
+	st.results(3)
+	want := []frame.SettleResult{
+		{First: 1, Count: 1, Status: frame.SettleDone}, {First: 2, Count: 1, Status: frame.SettleDone}, {First: 3, Count: 1, Status: frame.SettleStale},
+	}
+	if d := cmp.Diff(want, st.settled); d != "" {
+		t.Errorf("results (-want +got):\n%s", d)
+	}
+	q.say(Batch{Voids: []Void{{All: true}}})
+	st.finish()
+}
