@@ -15,6 +15,8 @@ func TestGuidesShowTheExamples(t *testing.T) {
 	for page, names := range map[string][]string{
 		"zmq.md":  {"queue-workers", "fan-out", "rpc"},
 		"mqtt.md": {"telemetry", "shared-workers", "request-reply"},
+
+		"pulsar.md": {"counted-jobs", "keyed-order", "bridge"},
 	} {
 		t.Run(page, func(t *testing.T) {
 			guide, err := os.ReadFile("../docs/" + page)
@@ -23,11 +25,17 @@ func TestGuidesShowTheExamples(t *testing.T) {
 			}
 			var sources strings.Builder
 			for _, name := range names {
-				text, err := os.ReadFile(filepath.Join(name, "main.go"))
-				if err != nil {
-					t.Fatal(err)
+				files, err := filepath.Glob(filepath.Join(name, "*.go"))
+				if err != nil || len(files) == 0 {
+					t.Fatalf("%s: %v", name, err)
 				}
-				sources.Write(text)
+				for _, file := range files {
+					text, err := os.ReadFile(file)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sources.Write(text)
+				}
 			}
 			blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
 			if len(blocks) == 0 {
@@ -45,7 +53,7 @@ func TestGuidesShowTheExamples(t *testing.T) {
 // The guides say how the plugin is installed, from a release and from a checkout.
 func TestGuidesInstallThePlugin(t *testing.T) {
 	const module = "github.com/longshore-go/longshore"
-	for _, name := range []string{"file", "mqtt", "zmq"} {
+	for _, name := range []string{"file", "mqtt", "pulsar", "zmq"} {
 		guide, err := os.ReadFile("../docs/" + name + ".md")
 		if err != nil {
 			t.Fatal(err)

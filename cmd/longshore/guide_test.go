@@ -18,7 +18,7 @@ func TestGuidesHaveEverySetting(t *testing.T) {
 	for _, tt := range []struct {
 		transport string
 		least     int // fields that there are
-	}{{"file", 15}, {"zmq", 12}, {"mqtt", 30}} {
+	}{{"file", 15}, {"zmq", 12}, {"mqtt", 30}, {"pulsar", 30}} {
 		t.Run(tt.transport, func(t *testing.T) {
 			page := "docs/" + tt.transport + ".md"
 			guide, err := os.ReadFile("../../" + page)
@@ -52,7 +52,7 @@ func TestGuidesHaveEverySetting(t *testing.T) {
 
 // The service files of the guides are ones that run.
 func TestGuidesHaveServiceFiles(t *testing.T) {
-	for _, page := range []string{"quickstart.md", "file.md", "zmq.md", "mqtt.md"} {
+	for _, page := range []string{"quickstart.md", "file.md", "zmq.md", "mqtt.md", "pulsar.md"} {
 		guide, err := os.ReadFile("../../docs/" + page)
 		if err != nil {
 			t.Fatal(err)
