@@ -151,6 +151,29 @@ func TestUnload(t *testing.T) {
 	}
 }
 
+// Failover: a consumer whose turn it is not any more has what it was given made void;
+// its acks count, and the rest goes to the other one.
+func TestFailoverTurns(t *testing.T) {
+	b := broker.Broker(t)
+	topic := name(t)
+	b.CreatePartitioned(topic, 2) // the second of two consumers by name is to have partition 1
+	topic += "-partition-1"
+	a := open(t, b, options{kind: pulsar.Failover, topic: topic, name: "a"})
+	a.publish(0, 4, false)
+	ds := a.take(4)
+	a.ack(ds[0])
+	a.requeue(time.Hour, ds[3])
+	a.backlog(3)
+	next := open(t, b, options{kind: pulsar.Failover, topic: topic, name: "b"})
+	awaitVoid(t, a, ds[1])
+	a.ackLate(ds[1])
+	came := next.rest()
+	if came["m2"] != 1 || came["m3"] != 1 || came["m0"] != 0 {
+		t.Errorf("the other consumer got %v", came)
+	}
+	a.quiet(50 * time.Millisecond)
+}
+
 // Seek makes everything void that is out, and what was acked comes again where the
 // position says so.
 func TestSeek(t *testing.T) {

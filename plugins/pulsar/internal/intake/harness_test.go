@@ -95,6 +95,7 @@ type options struct {
 	queue      int
 	bare       bool // without Held
 	url, topic string
+	name       string // of the consumer
 }
 
 // open subscribes to a topic, and reads it until the test ends.
@@ -126,7 +127,7 @@ func open(tb testing.TB, b *pulsarbroker.Broker, o options) *kit {
 	}
 	k.inner, err = intake.Open(tb.Context(), intake.Config{
 		Feed: feed.Config{
-			Client: connect(tb, o.url), Subscription: "s", Type: o.kind, Topics: []feed.Topic{{Name: n, As: o.topic}},
+			Client: connect(tb, o.url), Subscription: "s", Type: o.kind, ConsumerName: o.name, Topics: []feed.Topic{{Name: n, As: o.topic}},
 			Earliest: true, ReceiverQueue: o.queue, Discovery: time.Second, RetryDelay: time.Second,
 		},
 		Profile: profile, AckTimeout: o.timeout,

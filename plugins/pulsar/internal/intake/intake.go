@@ -82,7 +82,7 @@ type calls struct {
 // *core.Fault.
 func Open(ctx context.Context, c Config) (*Intake, error) {
 	in := newIntake(c, calls{(*feed.Partition).Ack, (*feed.Partition).Nack, (*feed.Partition).Epoch})
-	c.Feed.Tune, c.Feed.Ended = tune, in.end
+	c.Feed.Tune, c.Feed.Ended = in.tune, in.end
 	f, err := feed.Open(ctx, c.Feed)
 	if err != nil {
 		return nil, err

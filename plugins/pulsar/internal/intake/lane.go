@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -117,14 +118,24 @@ func (l *lane) remember(e *entry, now time.Time) {
 func (l *lane) back(epoch uint64, now time.Time) {
 	l.alert(now)
 	l.epoch = max(l.epoch, epoch)
+	l.yield(epoch, now)
+	wake(l.wake)
+}
+
+// away is another consumer whose turn it is. in.mu is held.
+func (l *lane) away(now time.Time) {
+	l.alert(now)
+	l.yield(math.MaxUint64, now)
+}
+
+// yield ends what was read in epochs below one and is not settled. in.mu is held.
+func (l *lane) yield(below uint64, now time.Time) {
 	for _, e := range l.table {
-		if e.epoch >= epoch || e.state == stateAcking || e.state == stateAcked {
-			continue
+		if e.epoch < below && e.state != stateAcking && e.state != stateAcked {
+			l.void(e, true, now)
 		}
-		l.void(e, true, now)
 	}
 	l.again = slices.DeleteFunc(l.again, func(e *entry) bool { return e.state != stateQueued })
-	wake(l.wake)
 }
 
 // end is a partition that is read no more. in.mu is held.

@@ -21,12 +21,15 @@ const nackTick = 5 * time.Millisecond
 const nackBits = 12
 
 // tune sets what verdicts need.
-func tune(o *pulsar.ConsumerOptions) {
+func (in *Intake) tune(o *pulsar.ConsumerOptions) {
 	bits := int64(nackBits)
 	o.NackPrecisionBit = &bits
 	o.NackBackoffPolicy = new(atOnce)
 	o.AckWithResponse = true                // an ack that is lost is known
 	o.EnableBatchIndexAcknowledgment = true // else acks of single messages of a batch are dropped
+	if o.Type == pulsar.Failover {
+		o.EventListener = turns{in}
+	}
 }
 
 // atOnce is a policy of nacks without a delay.
@@ -49,3 +52,23 @@ type nacked struct {
 func (n nacked) ID() pulsar.MessageID { return n.id }
 
 func (n nacked) RedeliveryCount() uint32 { return 0 }
+
+// turns hears of whose turn it is on Failover.
+type turns struct{ in *Intake }
+
+// BecameActive needs nothing: what is not acked comes from the lowest message on.
+func (t turns) BecameActive(pulsar.Consumer, string, int32) {}
+
+// BecameInactive makes void what the host has of a partition: another consumer gets it.
+// Acks count all the same. What is on the way is delivered still. It does not block.
+func (t turns) BecameInactive(_ pulsar.Consumer, topic string, _ int32) {
+	in, now := t.in, time.Now()
+	in.mu.Lock()
+	for p, l := range in.lanes {
+		if p.Scope == topic {
+			l.away(now)
+		}
+	}
+	in.mu.Unlock()
+	wake(in.changed)
+}
