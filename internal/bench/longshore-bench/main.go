@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.IntVar(&plan.Pulsar.Messages, "pulsarmessages", 20_000, "messages of one measurement of Pulsar, twice as many in batches")
 	f.IntVar(&plan.Pulsar.Backlog, "pulsarbacklog", 200_000, "messages of a backlog at Pulsar before slow handlers, 0 = it is not measured")
 	pulsarRows := f.String("pulsarrows", "", "a regular expression of the rows of Pulsar that are measured, \"\" = all of them")
-	parts := f.String("parts", "hop,handlings,files,zmq,mqtt,memory", "what is measured")
+	parts := f.String("parts", "hop,handlings,files,zmq,mqtt,pulsar,memory", "what is measured")
 	f.DurationVar(&plan.Latency, "latency", time.Second, "time of one latency measurement, 0s for none")
 	if err := f.Parse(args); err != nil {
 		return err

@@ -43,7 +43,7 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pulsarRows, err := PulsarRows("^publish")
+	pulsarRows, err := PulsarRows("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestSuite(t *testing.T) {
 		},
 		Pulsar: PulsarPlan{
 			Plugin: filepath.Join(bin, "longshore-transport-pulsar"), Peer: filepath.Join(bin, "longshore-bench-pulsar"),
-			Rounds: 1, Messages: 1000, Latency: 40 * time.Millisecond, Rows: pulsarRows,
+			Rounds: 1, Messages: 1000, Latency: 40 * time.Millisecond, Backlog: 4000, Rows: pulsarRows,
 		},
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 200 * time.Millisecond, Progress: func(int) {},
 	})
@@ -102,7 +102,7 @@ func TestSuite(t *testing.T) {
 	if err := rep.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery", "x zmq4", "one request at a time", "beside one that reads", "x autopaho", "one message each 2ms", "a slow handler", "x its defaults"} {
+	for _, want := range []string{"512 B + 3  frame 256 window 1024 each", "generated", "start to serving", "JSON, 5 fields", "2000, the limit", "idle subscriptions", "stream files on", "one at a time", "publish to delivery", "x zmq4", "one request at a time", "beside one that reads", "x autopaho", "one message each 2ms", "a slow handler", "x its defaults", "one message to Pulsar each 2ms", "a backlog at Pulsar"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -210,6 +210,15 @@ func checkPulsar(t *testing.T, r *PulsarReport) {
 		}
 		if row.Ratio[Pulsar+"/"+PulsarClient] <= 0 {
 			t.Errorf("%v: compared as %v", row.Row, row.Ratio)
+		}
+	}
+	if len(r.Holds) != 2 {
+		t.Fatalf("%d slow handlers", len(r.Holds))
+	}
+	for i, handled := range []int{4000, 1} { // all of it, or what the handler keeps
+		marks := r.Holds[i].Marks
+		if len(marks) != 3 || marks[2].Handled < handled || runtime.GOOS == "linux" && marks[2].Plugin == 0 {
+			t.Errorf("a slow handler measured %+v", r.Holds[i])
 		}
 	}
 }

@@ -23,9 +23,13 @@ type pulsarSuite struct {
 	filled map[string]bool // topics that keep messages
 }
 
+// prompt has the broker tell a consumer that waits of a message at once. By default
+// it does so only 10 ms after that one has read the last message before.
+const prompt = "managedLedgerNewEntriesCheckDelayInMillis=0"
+
 // openPulsarSuite starts the broker.
 func openPulsarSuite(p PulsarPlan) (*pulsarSuite, error) {
-	b, err := pulsarbroker.Open(pulsarbroker.Config{Load: true})
+	b, err := pulsarbroker.Open(pulsarbroker.Config{Load: true, Lines: []string{prompt}})
 	if err != nil {
 		return nil, err
 	}
