@@ -115,8 +115,13 @@ func (p *publisher) topic(name string) (topic.Name, error) {
 	return n, nil
 }
 
-// message is what is published of a message. The option DeliverAfter beats what the
-// host asks for.
+// brokerTick is how much earlier than asked the broker may deliver: its
+// delayedDeliveryTickTimeMillis, as it is by default. A shorter delay is none to it.
+const brokerTick = time.Second
+
+// message is what is published of a message. What the host asks for is not to come
+// before its time, so the broker's tick is added. The option DeliverAfter beats it, and
+// is as exact as the broker is.
 func (p *publisher) message(m *pluginapi.Outgoing, o *settings.PublishOptions) *pulsar.ProducerMessage {
 	said := message.Options{Key: o.Key, OrderingKey: o.OrderingKey, EventTime: o.EventTime}
 	var out *pulsar.ProducerMessage
@@ -126,7 +131,9 @@ func (p *publisher) message(m *pluginapi.Outgoing, o *settings.PublishOptions) *
 		out = message.DeadLetter(&m.Message, said, m.Carry)
 	}
 	out.SequenceID = o.SequenceID
-	out.DeliverAfter = m.DeliverAfter
+	if m.DeliverAfter > 0 {
+		out.DeliverAfter = m.DeliverAfter + brokerTick
+	}
 	if d := time.Duration(o.DeliverAfter); d > 0 {
 		out.DeliverAfter = d
 	}

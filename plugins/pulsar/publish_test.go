@@ -236,3 +236,23 @@ func TestP08DeadLetterKept(t *testing.T) {
 		kept(t, b, dead, "longshore-dead-letters", 6)
 	}
 }
+
+// What the host delays does not come before its time, though the broker counts in
+// ticks.
+func TestPublishDelayed(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	c := connection(t, b, settings.Settings{}, pluginapi.Usage{})
+	b.CreateTopic("publish-delayed")
+	b.CreateSubscription("publish-delayed", "s")
+	const delay = 300 * time.Millisecond
+	m, began := to("publish-delayed", "x"), time.Now()
+	m.DeliverAfter = delay
+	if r := publish(t, c, m)[0]; r.Status != pluginapi.ReceiptConfirmed {
+		t.Fatal(r.Status, r.Fault)
+	}
+	kept(t, b, "publish-delayed", "s", 1)
+	if took := time.Since(began); took < delay {
+		t.Errorf("it came after %v", took)
+	}
+}
