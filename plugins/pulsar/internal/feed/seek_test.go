@@ -12,6 +12,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 )
@@ -126,6 +127,47 @@ func TestSeekToAPosition(t *testing.T) {
 	if f.count("one-4") != 1 || f.count("one-3") != 0 || f.got("zero-") != 0 {
 		t.Errorf("the position itself came %d times, the one before %d times, %d of the other partition", f.count("one-4"), f.count("one-3"), f.got("zero-"))
 	}
+}
+
+// A seek waits for acks that are on their way: one that came behind it would take away
+// what is to come again.
+func TestSeekWaitsForAcks(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	p := proxy.Start(t, b.Address())
+	n := parsed(t, name(t))
+	f := opened(t, config(connectedTo(t, p.URL(), b.Token("admin")), "s", n))
+	f.ack.Store(false)
+	publish(t, producer(t, raw(t, b), n.String()), "m", 2)
+	eventually(t, "the messages", func() bool { return f.got("m") == 2 })
+	f.pause()
+	part, id := f.from["m0"], f.held[0].ID()
+	p.Stall(proxy.ToClient)
+	acked, moved := make(chan error, 1), make(chan error, 1)
+	go func() { acked <- part.Ack([]pulsar.MessageID{id}) }()
+	p.Await(proxy.ToServer, proxy.Ack, 1)
+	go func() { moved <- f.Seek(t.Context(), pluginapi.Position{Kind: pluginapi.PositionBeginning}) }()
+	m := part.current()
+	eventually(t, "no further acks", func() bool {
+		more := m.enter()
+		if more {
+			m.exit()
+		}
+		return !more
+	})
+	if err := part.Ack([]pulsar.MessageID{id}); err == nil {
+		t.Error("an ack behind the seek has no error")
+	}
+	if n := p.Count(proxy.ToServer, proxy.Seek); n > 0 {
+		t.Error("the seek has left while an ack was out")
+	}
+	p.Resume()
+	if err := errors.Join(within(t, "the ack", acked), within(t, "the seek", moved)); err != nil {
+		t.Fatal(err)
+	}
+	f.forgetAll()
+	f.read()
+	eventually(t, "both messages again", func() bool { return f.got("m") == 2 })
 }
 
 // What cannot be a target is refused, and nothing moves.
