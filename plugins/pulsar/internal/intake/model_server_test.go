@@ -60,9 +60,9 @@ type modelEntry struct {
 
 // modelServer is a partition of a broker, as the real one was seen to act.
 type modelServer struct {
-	counts  bool // Shared: brings back single entries, and counts
-	indexes bool // keeps acks of single messages
-	r       *rand.Rand
+	counts  bool       // Shared: brings back single entries, and counts
+	indexes bool       // keeps acks of single messages
+	r       *rand.Rand // behind mu
 	p       *feed.Partition
 	ch      chan *feed.Batch
 

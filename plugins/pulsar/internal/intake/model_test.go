@@ -54,9 +54,9 @@ func TestModel(t *testing.T) {
 }
 
 func runModel(t *testing.T, seed uint64, counts, indexes bool) {
-	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's
+	r, own := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a test's
 	m := &model{
-		t: t, r: r, s: newModelServer(r, counts, indexes),
+		t: t, r: r, s: newModelServer(own, counts, indexes),
 		of: map[any]modelID{}, live: map[modelID]any{}, acked: map[modelID]bool{},
 	}
 	kind := pulsar.Exclusive
