@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +60,14 @@ type Proxy struct {
 	stalled  [2]bool
 	refusing bool
 	closed   bool
+	recorded map[int]bool // types that are noted; nil = none
+	record   []Passed
+}
+
+// Passed is a packet that has passed, or was cut.
+type Passed struct {
+	Direction Direction
+	Kind      int
 }
 
 // cut is one that waits for packets.
@@ -153,6 +162,23 @@ func (p *Proxy) Count(d Direction, kind int) int {
 	return p.counts[d][kind]
 }
 
+// Record notes packets of these types from now on, as they come.
+func (p *Proxy) Record(kinds ...int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recorded, p.record = make(map[int]bool), nil
+	for _, k := range kinds {
+		p.recorded[k] = true
+	}
+}
+
+// Recorded returns what Record has noted so far, in order.
+func (p *Proxy) Recorded() []Passed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.record)
+}
+
 // Accepted returns how many connections were made, those that were refused too.
 func (p *Proxy) Accepted() int {
 	p.mu.Lock()
@@ -245,6 +271,9 @@ func (p *Proxy) Resume() {
 // passing counts a packet that is about to pass, and says where it is cut.
 func (p *Proxy) passing(d Direction, kind int) (at Place, ends bool) {
 	p.change(func() {
+		if p.recorded[kind] {
+			p.record = append(p.record, Passed{d, kind})
+		}
 		for i, c := range p.cuts {
 			if c.direction != d || c.kind != kind {
 				continue

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,7 +64,9 @@ func newService(t *testing.T, o rowOptions) *service {
 		o.set(&set)
 	}
 	s.in = s.Endpoint("in", host.Plugin{Name: "pulsar", Path: pluginPath(t)}, set)
-	raw, err := lib.NewClient(lib.ClientOptions{URL: o.broker.PlainURL(), Logger: log.DefaultNopLogger()})
+	raw, err := lib.NewClient(lib.ClientOptions{
+		URL: o.broker.PlainURL(), Logger: log.DefaultNopLogger(), Authentication: lib.NewAuthenticationToken(o.broker.Token("admin")),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,7 @@ func newService(t *testing.T, o rowOptions) *service {
 // topic returns a topic of the test's own.
 func (s *service) topic(short string) string { return s.base + "-" + short }
 
-// to is a destination of the test's own.
+// dead are rules with a dead letter to q.
 func (s *service) dead(rs ...host.Rule) []host.Rule {
 	return append(rs, host.DeadLetterTo(s.in.To(s.topic("q"))))
 }
@@ -122,6 +125,29 @@ func until(n int, says error) func(*host.Message[[]byte]) error {
 	}
 }
 
+// clock notes when runs begin.
+type clock struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+// of returns a handler whose runs are noted.
+func (c *clock) of(f func(*host.Message[[]byte]) error) func(*host.Message[[]byte]) error {
+	return func(m *host.Message[[]byte]) error {
+		c.mu.Lock()
+		c.at = append(c.at, time.Now())
+		c.mu.Unlock()
+		return f(m)
+	}
+}
+
+// between is the time between two runs, the first one being 1.
+func (c *clock) between(i, j int) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at[j-1].Sub(c.at[i-1])
+}
+
 // types runs a test with types of subscriptions, side by side.
 func types(t *testing.T, ts []string, f func(t *testing.T, o settings.SubscribeOptions)) {
 	for _, kind := range ts {
@@ -139,9 +165,11 @@ var (
 )
 
 // counts says whether the broker counts the deliveries of a type.
-func counts(o settings.SubscribeOptions) bool { return slices.Contains(counting, o.Type) }
+func counts(o settings.SubscribeOptions) bool {
+	return slices.Contains(counting, cmp.Or(o.Type, settings.TypeShared))
+}
 
-// first is the attempt of a first delivery, and nth that of the n-th.
+// nth is the attempt of the n-th delivery.
 func nth(o settings.SubscribeOptions, n int) int {
 	if counts(o) {
 		return n
@@ -275,7 +303,7 @@ func (s *service) deadOf(l letter, payload string, attempts int, id lib.MessageI
 	}
 	for name, want := range map[string]string{
 		"x-longshore-endpoint": "in", "x-longshore-subscription": s.topic("t"), "x-longshore-attempts": fmt.Sprint(attempts),
-		"REAL_TOPIC": "persistent://public/default/" + s.topic("t"), "ORIGIN_MESSAGE_ID": fmt.Sprintf("%d:%d:-1", id.LedgerID(), id.EntryID()),
+		"REAL_TOPIC": s.topic("t"), "ORIGIN_MESSAGE_ID": fmt.Sprintf("%d:%d:-1", id.LedgerID(), id.EntryID()),
 	} {
 		if rest[name] != want {
 			s.t.Errorf("%s is %q, want %q", name, rest[name], want)

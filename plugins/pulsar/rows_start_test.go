@@ -89,3 +89,15 @@ func TestS_PUL_37(t *testing.T) {
 		})
 	}
 }
+
+// A pattern matches whole names: what only begins as it says is not read.
+func TestS_PUL_20_beside(t *testing.T) {
+	t.Parallel()
+	s := newService(t, rowOptions{})
+	o := host.Options(settings.SubscribeOptions{Subscription: sub, Pattern: true})
+	s.b.CreateTopic(s.topic("orders-1"))
+	s.Handle(s.in.Subscription("public/default/"+s.topic("orders-[0-9]"), o), servicetest.Always(host.Retry(nil)),
+		host.MaxAttempts(2), host.DeadLetterTo(s.in.To(s.topic("orders-1-dead"))))
+	s.Start()
+	s.Stop()
+}
