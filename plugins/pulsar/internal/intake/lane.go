@@ -151,11 +151,13 @@ func (l *lane) end(now time.Time) {
 }
 
 // rewind queues a delivery, and all that the host has from behind it, to be handed out
-// once more: the order goes back to it. Those behind it are void. in.mu is held.
+// once more: the order goes back to it. Those behind it are void, but for those that
+// are held: they come when their own waits are over. in.mu is held.
 func (l *lane) rewind(e *entry, now time.Time) {
 	for _, x := range l.table {
-		if x != e && x.at.compare(e.at) > 0 && (x.state == stateHanded || x.state == stateHeld) {
+		if x != e && x.at.compare(e.at) > 0 && x.state == stateHanded {
 			l.in.returns = append(l.in.returns, x)
+			x.returns = true
 			if x.late {
 				l.drop(x, now)
 				l.remember(x, now)

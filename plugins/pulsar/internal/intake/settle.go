@@ -4,6 +4,7 @@ package intake
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -47,6 +48,8 @@ func (in *Intake) carryOut(v *pluginapi.Verdict, now time.Time) pluginapi.Result
 		return in.ackLate(e, now)
 	case v.Kind != core.VerdictRequeue:
 		return pluginapi.ResultUnsupported
+	case !there && e.returns: // as the host wants it to
+		in.returns = slices.DeleteFunc(in.returns, func(x *entry) bool { return x == e })
 	case !there:
 		return pluginapi.ResultStale
 	default:
