@@ -4,6 +4,7 @@ package outbox
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -21,9 +22,10 @@ const lastWait = 500 * time.Millisecond
 func (o *Outbox) Close(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true
-	o.flush(ctx)
+	flushed := o.flush(ctx)
 	o.mu.Unlock()
 	err := o.answered(ctx)
+	flushed()
 	if err != nil {
 		o.end(fault.Passing(core.FaultUnavailable, "allow more time for the stop", "the endpoint was closed before the broker answered"))
 		_ = o.answered(context.WithoutCancel(ctx))
@@ -46,14 +48,33 @@ func (o *Outbox) Close(ctx context.Context) error {
 	return err
 }
 
-// flush has the library send what it gathers; o.mu is held.
-func (o *Outbox) flush(ctx context.Context) {
+// flush has the library send what it gathers, and returns what ends that: no call may
+// be out when a producer is closed, for it sends to a channel that is closed then.
+// o.mu is held.
+func (o *Outbox) flush(ctx context.Context) (flushed func()) {
 	if o.c.Batch <= 0 {
-		return
+		return func() {}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var calls sync.WaitGroup
 	for p := range o.producers {
-		o.work.Go(func() { _ = p.library.FlushWithCtx(ctx) }) // each message has its own receipt
+		calls.Go(func() { p.flush(ctx) })
 	}
+	return func() {
+		cancel()
+		calls.Wait()
+	}
+}
+
+// flush contains a panic of Flush on a producer that closes itself at that moment.
+// Each message has a receipt of its own, so its error says nothing more.
+func (p *producer) flush(ctx context.Context) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.lane.o.c.Log.Debug("Pulsar producer closed while it was flushed", "topic", p.lane.base, "panic", v)
+		}
+	}()
+	_ = p.library.FlushWithCtx(ctx)
 }
 
 // answered waits until every receipt has been given.
