@@ -10,6 +10,11 @@ PROTO   := pluginapi/proto
 IMAGE   := $(PROTO)/image.binpb
 FUZZTIME ?= 15s
 
+# A library of the Pulsar transport brings C, which is left out of what is built
+# here, and which tests need not wait for a minute to be optimised.
+PURE := CGO_ENABLED=0
+export CGO_CFLAGS ?= -O0
+
 PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt ./plugins/pulsar/longshore-transport-pulsar
 # Modules of their own.
 MODULES := examples/custom-transport examples/redis-transport
@@ -21,7 +26,7 @@ help: ## list the targets
 .PHONY: build
 build: ## build the command and its transports into bin/
 	@mkdir -p $(BIN)
-	$(GO) build -o $(BIN)/ $(PROGRAMS)
+	$(PURE) $(GO) build -o $(BIN)/ $(PROGRAMS)
 
 .PHONY: demo
 demo: build ## send real lines through real plugins: ack, retry, drop, panic, dead letter, a connection that is cut
@@ -40,7 +45,7 @@ needs: ## what the tests need beside Go: built, or named; in CI it is installed
 .PHONY: cards
 cards: needs build ## try our transports from outside and write their cards to bin/cards/
 	@mkdir -p $(BIN)/cards
-	$(GO) build -o $(BIN)/ ./internal/mosquitto/longshore-mqtt-outside ./internal/pulsarbroker/longshore-pulsar ./internal/pulsarbroker/longshore-pulsar-outside
+	$(PURE) $(GO) build -o $(BIN)/ ./internal/mosquitto/longshore-mqtt-outside ./internal/pulsarbroker/longshore-pulsar ./internal/pulsarbroker/longshore-pulsar-outside
 	@./tools/cards.sh $(BIN)/cards
 
 .PHONY: check
@@ -83,7 +88,7 @@ soak-mqtt: ## storms over MQTT: 100,000 messages, 50 cuts, 20 stops of the broke
 .PHONY: bench
 bench: ## hop, stream files, ZeroMQ, MQTT, Pulsar, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
 	@mkdir -p $(BIN)
-	$(GO) build -o $(BIN)/ ./internal/bench/... ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt ./plugins/pulsar/longshore-transport-pulsar
+	$(PURE) $(GO) build -o $(BIN)/ ./internal/bench/... ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt ./plugins/pulsar/longshore-transport-pulsar
 	$(BIN)/longshore-bench -json bench-hop.json
 
 .PHONY: fuzz
