@@ -126,7 +126,7 @@ func work(h *host.Host, url pulsar.URL, name string) {
 	broker := h.Endpoint("broker", host.Plugin{Name: "pulsar"}, pulsar.Settings{URL: url})
 	todo := broker.Subscription(jobs, host.Options(pulsar.SubscribeOptions{
 		Subscription: "workers", // whoever has this name shares the jobs
-		// One job is read ahead, so that none waits here while another worker is idle.
+		// Hardly any is read ahead, so that none waits here while another worker is idle.
 		ReceiverQueue: 1,
 	}), host.Window(1, 0))
 	reports := host.To[Report](h, broker.To(done))

@@ -12,7 +12,6 @@ import (
 	lib "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
 
@@ -221,35 +220,47 @@ func TestThreeHostsTakeOverPartitions(t *testing.T) {
 	}
 }
 
-// Of a host whose handler does not return so many messages are unacked at most: its
-// window, and what is read ahead.
+// Of a host whose handler does not return so many messages of a topic are unacked at
+// most: its window, its receiver queue, and as many again on their way between the two.
 func TestUnackedOfOneHost(t *testing.T) {
 	t.Parallel()
-	const window, ahead, n = 50, 100, 2000
-	release := make(chan struct{})
-	s := newService(t, rowOptions{})
-	s.Handle(s.reads("t", settings.SubscribeOptions{ReceiverQueue: ahead}, host.Window(window, 0)), func(*host.Message[[]byte]) error {
-		<-release
-		return nil
-	})
-	s.Start()
-	s.put("t", numbered(n)...)
-	st := s.b.Await(s.topic("t"), "what is unacked of a host whose handler does not return", func(st pulsarbroker.Stats) bool {
-		sub := st.Subscriptions[sub]
-		return sub.Unacked >= window+ahead/2
-	})
-	if got := st.Subscriptions[sub].Unacked; got > window+aheadOf(ahead) {
-		t.Errorf("%d messages are unacked, want %d at most", got, window+aheadOf(ahead))
+	for name, tt := range map[string]struct{ window, queue, n int }{
+		"the defaults": {1024, 1000, 4000}, "small": {50, 100, 1000}, "one": {1, 1, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			release := make(chan struct{})
+			s := newService(t, rowOptions{})
+			s.Handle(s.reads("t", settings.SubscribeOptions{ReceiverQueue: tt.queue}, host.Window(tt.window, 0)), func(*host.Message[[]byte]) error {
+				<-release
+				return nil
+			})
+			s.Start()
+			p, err := s.raw.CreateProducer(lib.ProducerOptions{Topic: s.topic("t"), DisableBatching: true, SendTimeout: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range numbered(tt.n) {
+				p.SendAsync(t.Context(), m, func(lib.MessageID, *lib.ProducerMessage, error) {})
+			}
+			if err := p.FlushWithCtx(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.Close()
+			var unacked, last int64 = 0, -1
+			s.Eventually("no more is read", func() bool {
+				unacked, last = s.b.Stats(s.topic("t")).Subscriptions[sub].Unacked, unacked
+				return unacked == last && unacked > int64(tt.window)
+			})
+			if most := int64(tt.window + 2*tt.queue + 8); unacked > most {
+				t.Errorf("%d messages are unacked, want %d at most", unacked, most)
+			}
+			close(release)
+			s.left(0)
+			endAll(s)
+		})
 	}
-	close(release)
-	s.left(0)
-	endAll(s)
 }
-
-// aheadOf is how many messages of one partition a host has that stand beyond its
-// window: the receiver queue, half of which is asked for again when it is through, and
-// what is gathered on the way.
-func aheadOf(queue int64) int64 { return queue + queue/2 + 1000 }
 
 // The broker keeps counts in its memory: a topic that is unloaded, as it is when the
 // broker restarts, has none any more.

@@ -17,6 +17,10 @@ const (
 // waiting is how many batches of all partitions wait to be taken.
 const waiting = 16
 
+// places is how many of most places are used, of which one holds each messages, so that
+// a short receiver queue is not read far beyond.
+func places(queue, each, most int) int { return min(max((queue+each-1)/each, 1), most) }
+
 // A Batch is messages of one partition in their order, or a word about it.
 type Batch struct {
 	Partition *Partition

@@ -71,7 +71,7 @@ func open(ctx context.Context, c Config, t times) (*Feed, error) {
 	f := &Feed{
 		Config:     c,
 		times:      t,
-		batches:    make(chan *Batch, waiting),
+		batches:    make(chan *Batch, places(c.ReceiverQueue, batchMessages, waiting)),
 		openings:   make(chan struct{}, opening),
 		moving:     make(chan struct{}, 1),
 		closed:     make(chan struct{}),

@@ -40,7 +40,7 @@ type member struct {
 func newMember(p *Partition) *member {
 	return &member{
 		p:       p,
-		arrived: make(chan pulsar.ConsumerMessage, batchMessages),
+		arrived: make(chan pulsar.ConsumerMessage, places(p.feed.ReceiverQueue, 1, batchMessages)),
 		lost:    make(chan struct{}),
 		stop:    make(chan struct{}),
 		pumped:  make(chan struct{}),

@@ -30,7 +30,7 @@ func (m *member) gather(first pulsar.ConsumerMessage) *Batch {
 	b.Partition, b.Epoch = m.p, m.epoch
 	b.Messages = append(b.Messages, first.Message)
 	size := len(first.Payload())
-	for len(b.Messages) < batchMessages && size < batchBytes {
+	for most := places(m.p.feed.ReceiverQueue, 1, batchMessages); len(b.Messages) < most && size < batchBytes; {
 		select {
 		case next := <-m.arrived:
 			b.Messages = append(b.Messages, next.Message)
