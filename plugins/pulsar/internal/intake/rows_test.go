@@ -111,6 +111,33 @@ func TestPUL04OrderRewinds(t *testing.T) {
 	}
 }
 
+// S-PUL-04, S-PUL-36: what waits is not part of a rewind, and what a rewind has made
+// void can be asked for again.
+func TestPUL04RewindBesideWaits(t *testing.T) {
+	k := open(t, broker.Broker(t), options{kind: pulsar.Exclusive})
+	k.publish(0, 4, false)
+	ds := k.take(4)
+	at := time.Now()
+	k.requeue(500*time.Millisecond, ds[2])
+	k.requeue(0, ds[1], ds[3], ds[0])
+	again := k.take(3)
+	for i, want := range []string{"m0", "m1", "m3"} {
+		if again[i].text != want {
+			t.Errorf("delivery %d is %q, want %q", i, again[i].text, want)
+		}
+	}
+	d := k.next()
+	if after := d.at.Sub(at); d.text != "m2" || after < 500*time.Millisecond {
+		t.Errorf("%q came after %v", d.text, after)
+	}
+	if void, returns := k.void(again[2]); !void || !returns {
+		t.Errorf("what stands behind it: void %v, returns %v", void, returns)
+	}
+	k.ack(again[0], again[1], d, k.next())
+	k.backlog(0)
+	k.quiet(50 * time.Millisecond)
+}
+
 // S-PUL-05, S-PUL-36, P-02: a retry later comes when its time is over, not before.
 func TestPUL05RetryLater(t *testing.T) {
 	for name, kind := range types {
