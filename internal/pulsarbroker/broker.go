@@ -88,7 +88,7 @@ func (s *Shared) end() {
 func (s *Shared) Broker(tb testing.TB) *Broker {
 	tb.Helper()
 	s.once.Do(func() {
-		if s.folder, s.err = os.MkdirTemp("", "longshore-pulsar-"); s.err != nil {
+		if s.folder, s.err = newFolder(); s.err != nil {
 			return
 		}
 		if s.s, s.err = newServer(s.Config, s.folder); s.err == nil {

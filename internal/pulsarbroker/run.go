@@ -19,7 +19,7 @@ type Process struct {
 
 // Open starts a broker for a command. It serves when Open returns, until Close.
 func Open(c Config) (*Process, error) {
-	folder, err := os.MkdirTemp("", "longshore-pulsar-")
+	folder, err := newFolder()
 	if err != nil {
 		return nil, err
 	}

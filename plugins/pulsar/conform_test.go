@@ -24,9 +24,8 @@ import (
 // stopped and started again, and a topic that takes nothing: what is published is
 // read by the library itself.
 func TestConformance(t *testing.T) {
-	b := pulsarbroker.Start(t, pulsarbroker.Config{})
-	cut := proxy.Start(t, b.Address())
-	stalled := full(t, b)
+	t.Parallel()
+	stalled := full(t, broker.Broker(t))
 	collect := outside.Collect([]string{memtest.Binary(t, "github.com/longshore-go/longshore/internal/pulsarbroker/longshore-pulsar-outside"), "collect"})
 	const timeout = core.Duration(3 * time.Second)
 	for _, o := range []settings.SubscribeOptions{
@@ -35,6 +34,13 @@ func TestConformance(t *testing.T) {
 		{Type: settings.TypeFailover, AckTimeout: timeout},
 	} {
 		t.Run(o.Type, func(t *testing.T) {
+			t.Parallel()
+			b := broker.Broker(t)
+			if o.Type == settings.TypeShared { // it is stopped and started again
+				b = pulsarbroker.Start(t, pulsarbroker.Config{})
+				full(t, b)
+			}
+			cut := proxy.Start(t, b.Address())
 			s := plugintest.Subject{
 				Path:     pluginPath(t),
 				Settings: settings.Settings{URL: settings.URL(cut.URL()), DefaultSubscription: "conform"}, Options: o,

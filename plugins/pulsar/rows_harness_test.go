@@ -141,7 +141,8 @@ func (c *clock) of(f func(*host.Message[[]byte]) error) func(*host.Message[[]byt
 	}
 }
 
-// between is the time between two runs, the first one being 1.
+// between is the time between two runs, the first one being 1; ask once the service
+// has ended.
 func (c *clock) between(i, j int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

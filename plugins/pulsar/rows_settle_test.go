@@ -64,10 +64,10 @@ func TestS_PUL_03(t *testing.T) {
 	s := row(t, settings.SubscribeOptions{}, c.of(until(4, host.Retry(nil))), nil)
 	s.put("t", texts("x")...)
 	s.ran(5, 1, "x", 2, "x", 3, "x", 4, "x", 5, "x")
+	s.stop(0)
 	if took := c.between(2, 5); took < 340*time.Millisecond {
 		t.Errorf("three returns took %v", took)
 	}
-	s.stop(0)
 	s.codes(nil)
 }
 
@@ -95,10 +95,10 @@ func TestS_PUL_04(t *testing.T) {
 		s := row(t, o, c.of(until(3, host.Retry(nil))), nil)
 		s.put("t", texts("x")...)
 		s.ran(4, 0, "x", 0, "x", 0, "x", 0, "x")
+		s.stop(0)
 		if took := c.between(2, 4); took < 140*time.Millisecond {
 			t.Errorf("two returns took %v", took)
 		}
-		s.stop(0)
 		s.codes(nil)
 	})
 }
@@ -135,10 +135,10 @@ func comesAfter(t *testing.T, o settings.SubscribeOptions) {
 		t.Errorf("%d messages are unacked while it waits", n)
 	}
 	s.ran(1, nth(o, 2), "x")
+	s.stop(0)
 	if took := c.between(1, 2); took < d || took > d+5*time.Second {
 		t.Errorf("it came after %v", took)
 	}
-	s.stop(0)
 	if n := s.b.Stats(s.topic("t")).MsgInCounter; n != 1 {
 		t.Errorf("%d messages were published", n)
 	}
@@ -168,11 +168,11 @@ func TestS_PUL_07(t *testing.T) {
 				s := row(t, o, c.of(until(1, host.RetryAfter(d, nil))), nil)
 				s.put("t", texts("x")...)
 				s.ran(2, nth(o, 1), "x", nth(o, 2), "x")
+				s.stop(0)
 				// It counts from when the plugin has handed it over.
 				if took := c.between(1, 2); took < limit/2 || took > 20*limit {
 					t.Errorf("it came after %v", took)
 				}
-				s.stop(0)
 				s.codes(map[string]int{"L-DELAY": 1})
 			})
 		})
@@ -242,10 +242,10 @@ func TestS_PUL_33(t *testing.T) {
 		s := row(t, o, c.of(until(2, host.Leave())), nil)
 		s.put("t", texts("x")...)
 		s.ran(3, nth(o, 1), "x", nth(o, 2), "x", nth(o, 3), "x")
+		s.stop(0)
 		if took := c.between(1, 3); took < limit {
 			t.Errorf("it came twice within %v", took)
 		}
-		s.stop(0)
 		s.Log.Silent(t)
 	})
 }
