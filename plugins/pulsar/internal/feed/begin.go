@@ -55,6 +55,9 @@ func (f *Feed) insist(ctx context.Context, of string, try func() error) error {
 		if err == nil {
 			return nil
 		}
+		if refused := f.Client.Err(); refused != nil {
+			err = refused
+		}
 		if last == nil || ctx.Err() == nil {
 			last = client.Explain(fmt.Sprintf("subscribe to %s as %q", of, f.Subscription), err)
 		}
@@ -64,7 +67,18 @@ func (f *Feed) insist(ctx context.Context, of string, try func() error) error {
 		if n == 1 {
 			f.Log.Warn("Pulsar subscription cannot begin yet", "subscription", f.Subscription, "topic", of, "error", last)
 		}
-		_ = pause(ctx, f.RetryDelay)
+		f.rest(ctx)
+	}
+}
+
+// rest waits between two tries, or until none can help.
+func (f *Feed) rest(ctx context.Context) {
+	t := time.NewTimer(f.RetryDelay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-f.Client.Fatal():
+	case <-ctx.Done():
 	}
 }
 

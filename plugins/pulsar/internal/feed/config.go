@@ -49,6 +49,7 @@ type times struct {
 	retryMost time.Duration
 	answers   time.Duration // for calls that are out when their consumer is closed
 	closing   time.Duration // for the library to close a consumer that is replaced
+	first     time.Duration // until the first look whether a new consumer lives
 	proof     time.Duration // for the answer that proves life
 }
 
@@ -59,6 +60,7 @@ func defaultTimes() times {
 		retryMost: 5 * time.Second,
 		answers:   100 * time.Millisecond,
 		closing:   5 * time.Second,
+		first:     50 * time.Millisecond,
 		proof:     10 * time.Second,
 	}
 }

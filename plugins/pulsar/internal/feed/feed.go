@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 )
@@ -79,6 +80,7 @@ func open(ctx context.Context, c Config, t times) (*Feed, error) {
 		topics:     map[topic.Name]*followed{},
 	}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.keepers.Go(f.refused)
 	if err := f.start(ctx); err != nil {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.times.closing)
 		defer cancel()
@@ -162,6 +164,16 @@ func (f *Feed) end(fault *core.Fault) {
 			f.Ended(fault)
 		}
 	})
+}
+
+// refused ends the feed when the brokers have refused its client for good: no consumer
+// comes back then, and those that are there stay only by chance.
+func (f *Feed) refused() {
+	select {
+	case <-f.Client.Fatal():
+		f.end(fault.Of(fmt.Sprintf("read subscription %q", f.Subscription), f.Client.Err()))
+	case <-f.ctx.Done():
+	}
 }
 
 // Close ends the feed: it waits for the library to close all consumers, until ctx

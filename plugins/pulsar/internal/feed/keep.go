@@ -54,10 +54,12 @@ func (p *Partition) lose() {
 }
 
 // watch returns when the consumer has to be replaced: with a seek that it is to carry
-// out before, or when the partition is to be read no more.
+// out before, or when the partition is to be read no more. A new consumer is soon asked
+// whether it lives: a broker that closes it right behind its answer to the subscribe, as
+// when a topic is unloaded twice, says so before the library listens for it.
 func (p *Partition) watch(m *member) *seek {
 	f := p.feed
-	proof := time.NewTimer(f.Discovery)
+	proof := time.NewTimer(min(f.times.first, f.Discovery))
 	defer proof.Stop()
 	proving := false
 	for {
@@ -117,6 +119,8 @@ func (p *Partition) renew() *member {
 				<-p.ctx.Done()
 				return nil
 			}
+		default:
+			refused = 0
 		}
 		p.say(why)
 		p.wait(wait)

@@ -31,6 +31,25 @@ func TestSilentConsumerIsMadeAnew(t *testing.T) {
 	}
 }
 
+// So is one that was closed as soon as it was there, long before the next look for
+// partitions.
+func TestClosedAtOnceIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	n := parsed(t, name(t))
+	cfg := config(connected(t, b), "s", n)
+	cfg.Discovery = time.Hour
+	times := quick()
+	times.first = 2 * time.Second
+	f, err := tryOpen(t.Context(), t, cfg, times)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.all()[0].current().consumer.Close() // behind its back
+	publish(t, producer(t, raw(t, b), n.String()), "m", 3)
+	eventually(t, "the messages", func() bool { return f.got("m") == 3 })
+}
+
 // Consumers that live are asked again and again, and stay.
 func TestLivingConsumerStays(t *testing.T) {
 	t.Parallel()

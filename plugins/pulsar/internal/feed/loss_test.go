@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
+	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
 )
 
 // When the broker sends a consumer away, what is not acked comes again in a new epoch,
@@ -167,4 +168,44 @@ func TestUnreadFeedHoldsUpNoOther(t *testing.T) {
 	g := opened(t, config(c, "s", busy))
 	publish(t, producer(t, peer, busy.String()), "m", 50)
 	eventually(t, "the other's messages", func() bool { return g.got("m") == 50 })
+}
+
+// A client that is refused for good, as one is whose token has run out when its
+// connections are cut, ends its feeds with the reason, one that is still being opened
+// too: nothing would ever come.
+func TestRefusedForGood(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	p := proxy.Start(t, b.Address())
+	soon := b.TokenUntil("admin", time.Now().Add(2*time.Second))
+	c := connectedTo(t, p.URL(), soon)
+	n := parsed(t, name(t))
+	f := opened(t, config(c, "s", n))
+	holds := opened(t, exclusively(config(connected(t, b), "x", n)))
+	waits := make(chan error, 1)
+	go func() {
+		_, err := tryOpen(t.Context(), t, exclusively(config(c, "x", n)), quick())
+		waits <- err
+	}()
+	publish(t, producer(t, raw(t, b), n.String()), "m", 1)
+	eventually(t, "the message", func() bool { return f.got("m") == 1 && holds.got("m") == 1 })
+	for why := (*core.Fault)(nil); why == nil; {
+		p.Cut()
+		select {
+		case why = <-f.ended:
+			if why.Code != core.FaultDenied || why.Transient || why.Diagnostics[0].Fix == "" || !strings.Contains(why.Message, `subscription "s"`) || strings.Contains(why.Error(), soon) {
+				t.Errorf("it ended with %v", why)
+			}
+		case <-time.After(100 * time.Millisecond): // the token is good still
+		}
+	}
+	err := within(t, "the end of the other's start", waits)
+	if why, ok := errors.AsType[*core.Fault](err); !ok || why.Code != core.FaultDenied || why.Transient {
+		t.Errorf("the start ended with %v", err)
+	}
+}
+
+func exclusively(c Config) Config {
+	c.Type = pulsar.Exclusive
+	return c
 }
