@@ -85,6 +85,10 @@ soak: ## the suite RUNS times in a row on a correct plugin: not one case may fai
 soak-mqtt: ## storms over MQTT: 100,000 messages, 50 cuts, 20 stops of the broker, 20 kills of the plugin each; prints what came twice
 	$(GO) test -count=1 -timeout 2h -v -run '^TestStormOverMQTT$$' ./internal/cases -soak
 
+.PHONY: soak-pulsar
+soak-pulsar: ## storms over Pulsar: three hosts, 100,000 messages, 5 restarts of the broker, 20 kills of a plugin each; prints what came twice, and memory
+	$(GO) test -count=1 -timeout 2h -v -run '^TestStormOverPulsar$$' ./internal/cases -soak
+
 .PHONY: bench
 bench: ## hop, stream files, ZeroMQ, MQTT, Pulsar, handlers, waiting copies, idle subscriptions: ratios from interleaved runs, JSON beside the text
 	@mkdir -p $(BIN)

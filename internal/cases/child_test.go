@@ -35,6 +35,7 @@ type childConfig struct {
 	Publish       *childPublish
 	Drain         time.Duration
 	Gates         string // folder of opened gates
+	Crashes       int    // of a plugin within a minute that end the host; 0 = the default
 }
 
 type childEndpoint struct {
@@ -54,6 +55,9 @@ type childSubscription struct {
 	Waits      string // likewise, when the gate of that name is open
 	Options    any
 	Bodies     bool // payloads are made by body; they are acked and told by their names
+	Workers    int  // 0 = the default
+	ByKey      bool
+	Takes      time.Duration // what a run that follows a script takes
 }
 
 // event is what a child tells on descriptor 3.
@@ -74,10 +78,14 @@ func childMain(text string) int {
 	}
 	events := &teller{enc: json.NewEncoder(os.NewFile(3, "events"))}
 	syscall.CloseOnExec(3)
-	h := host.New(
+	options := []host.Option{
 		host.WithLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		host.WithDrainLimit(c.Drain), host.WithPublishLimit(time.Second),
-	)
+	}
+	if c.Crashes > 0 {
+		options = append(options, host.WithBreaker(c.Crashes, time.Minute))
+	}
+	h := host.New(options...)
 	byName := map[string]*host.Endpoint{}
 	for _, e := range c.Endpoints {
 		p := host.Plugin{Name: e.Plugin, Path: e.Path}
@@ -110,6 +118,12 @@ func childMain(text string) int {
 		if s.PanicDrops {
 			rules = append(rules, host.OnPanic(host.AsDrop))
 		}
+		if s.Workers > 0 {
+			rules = append(rules, host.Workers(s.Workers))
+		}
+		if s.ByKey {
+			rules = append(rules, host.ByKey())
+		}
 		if s.Bodies {
 			host.Handle(byName[s.From].Subscription(s.Name, host.Options(s.Options)), func(_ context.Context, m *host.Message[[]byte]) error {
 				events.tell(event{Kind: "run", Subscription: s.Name, Payload: nameOf(m.Value), Attempt: m.Attempt()})
@@ -124,6 +138,9 @@ func childMain(text string) int {
 			}
 			if s.Waits != "" {
 				return waited(ctx, c.Gates, s.Waits)
+			}
+			if s.Takes > 0 {
+				time.Sleep(s.Takes)
 			}
 			return followed(ctx, c.Gates, m)
 		}, rules...)
@@ -153,8 +170,7 @@ func followed(ctx context.Context, gates string, m *host.Message[[]byte]) error 
 	if script == "" {
 		script = string(m.Value)
 	}
-	steps := strings.Split(script, ";")
-	step := steps[min(int(max(m.Attempt(), 1)), len(steps))-1]
+	step := stepOf(script, m.Attempt())
 	words := strings.Fields(step)
 	if len(words) > 1 && words[0] == "until" {
 		if err := waited(ctx, gates, words[1]); err != nil {
@@ -180,9 +196,23 @@ func followed(ctx context.Context, gates string, m *host.Message[[]byte]) error 
 		return host.Drop(errors.New("told to"))
 	case "panic":
 		panic("told to")
+	case "exit": // and after how much
+		after, err := time.ParseDuration(words[1])
+		if err != nil {
+			return fmt.Errorf("step %q: %w", step, err)
+		}
+		time.Sleep(after)
+		os.Exit(3)
+		return nil
 	default:
 		return fmt.Errorf("unknown step %q", step)
 	}
+}
+
+// stepOf is the step of a script for an attempt.
+func stepOf(script string, attempt uint64) string {
+	steps := strings.Split(script, ";")
+	return steps[min(int(max(attempt, 1)), len(steps))-1]
 }
 
 // waited waits until a gate is open.

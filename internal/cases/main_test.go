@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	pulsarShared.Main(m, goleak.Cleanup(func(code int) {
 		if left := filesIn(root); len(left) > 0 {
 			fmt.Fprintf(os.Stderr, "plugins left files behind: %s\n", strings.Join(left, ", "))
 			code = max(code, 1)

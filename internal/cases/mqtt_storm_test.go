@@ -19,7 +19,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
-var soak = flag.Bool("soak", false, "storms over MQTT as long as make soak-mqtt has them")
+var soak = flag.Bool("soak", false, "storms as long as make soak-mqtt and make soak-pulsar have them")
 
 // weather is what a storm is made of.
 type weather struct {
