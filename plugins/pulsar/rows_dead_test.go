@@ -5,6 +5,8 @@ package pulsar_test
 import (
 	"context"
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -189,7 +191,7 @@ func TestS_PUL_24(t *testing.T) {
 func TestS_PUL_25(t *testing.T) {
 	t.Parallel()
 	b := permitting(t)
-	s := newService(t, rowOptions{broker: b, set: as(b, "shop"), host: []host.Option{host.WithPublishLimit(time.Second)}})
+	s := newService(t, rowOptions{broker: b, set: as(t, b, "shop"), host: []host.Option{host.WithPublishLimit(time.Second)}})
 	b.GrantTopic(s.topic("t"), "shop", "consume")
 	s.Handle(s.reads("t", settings.SubscribeOptions{AckTimeout: core.Duration(2 * time.Second)}), func(m *host.Message[[]byte]) error {
 		if string(m.Value) == "fine" {
@@ -258,13 +260,19 @@ func TestS_PUL_38(t *testing.T) {
 	types(t, counting, func(t *testing.T, o settings.SubscribeOptions) { dies(t, o, host.Retry(nil)) })
 }
 
-// permitting returns a broker of which roles may do only what they are granted.
+// permitting returns a broker of which roles may do only what they are granted, over
+// TLS.
 func permitting(t *testing.T) *pulsarbroker.Broker {
 	t.Helper()
-	return pulsarbroker.Start(t, pulsarbroker.Config{Tokens: true, Authorize: true})
+	return pulsarbroker.Start(t, pulsarbroker.Config{Tokens: true, Authorize: true, TLS: true})
 }
 
-// as has a service introduce itself as a role.
-func as(b *pulsarbroker.Broker, role string) func(*settings.Settings) {
-	return func(s *settings.Settings) { s.Token = core.NewSecret(b.Token(role)) }
+// as has a service introduce itself as a role, with a token from a file.
+func as(t *testing.T, b *pulsarbroker.Broker, role string) func(*settings.Settings) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(b.Token(role)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(s *settings.Settings) { s.TokenFile, s.TLSCA = file, b.CA() }
 }

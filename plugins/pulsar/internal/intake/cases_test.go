@@ -201,6 +201,36 @@ func TestSeek(t *testing.T) {
 	}
 }
 
+// What a seek goes back to comes again, though it is known to be acked: a message that
+// had come twice, and a part of a batch.
+func TestSeekForgetsAcks(t *testing.T) {
+	for name, kind := range types {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := open(t, broker.Broker(t), options{kind: kind, timeout: 500 * time.Millisecond})
+			k.publish(0, 1, false)
+			k.next()
+			k.ack(k.next())
+			k.backlog(0)
+			k.publish(1, 4, true)
+			ds := k.take(4)
+			k.ack(ds[0], ds[1])
+			k.stop()
+			<-k.ended
+			if err := k.inner.Seek(t.Context(), pluginapi.Position{Kind: pluginapi.PositionBeginning}); err != nil {
+				t.Fatal(err)
+			}
+			k.begin()
+			again := k.take(5)
+			if got := texts(again); got != "m0 m1 m2 m3 m4" {
+				t.Errorf("%s came again", got)
+			}
+			k.ack(again...)
+			k.backlog(0)
+		})
+	}
+}
+
 // 1,000 deliveries on hold do not keep their messages where the broker brings them
 // back, nor grow with time.
 func TestHoldsKeepMemoryFlat(t *testing.T) {

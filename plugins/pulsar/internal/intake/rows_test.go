@@ -254,6 +254,9 @@ func TestPUL22LateAck(t *testing.T) {
 			}
 			k.ack(second)
 			k.quiet(2 * timeout)
+			if void, _ := k.void(second); void {
+				t.Error("the second delivery became void")
+			}
 			if r := k.inner.Settle(t.Context(), []pluginapi.Verdict{{Handle: first.handle, Kind: core.VerdictRequeue}}); r[0].Status != pluginapi.ResultStale {
 				t.Errorf("another late verdict: %+v", r)
 			}
