@@ -68,7 +68,9 @@ func (f *Feed) options(p *Partition, m *member) pulsar.ConsumerOptions {
 		// Else an ack of one message of a batch is kept in this process alone.
 		EnableBatchIndexAcknowledgment: true,
 	}
-	if p.beginsEarliest() {
+	// A subscription that was there and is not any more went with its topic: what comes
+	// now is all of a new one.
+	if p.beginsEarliest() || p.epoch.Load() > 0 {
 		o.SubscriptionInitialPosition = pulsar.SubscriptionPositionEarliest
 	}
 	if f.Tune != nil {
