@@ -5,7 +5,14 @@ package outbox
 import (
 	"testing"
 	"time"
+
+	"github.com/longshore-go/longshore/pluginapi"
 )
+
+// ReceiptFor is the receipt of a message that the library has answered with an error.
+func ReceiptFor(err error) pluginapi.Receipt {
+	return (&producer{lane: &lane{}}).receipt(&entry{name: "t"}, nil, err)
+}
 
 // AwaitDown waits until a producer reconnects.
 func (o *Outbox) AwaitDown(tb testing.TB) {
