@@ -56,6 +56,8 @@ func (c *pair) packets(d Direction, from *bufio.Reader) {
 		c.p.waits(d, c.gone)
 		at, ends := c.p.passing(d, kind)
 		switch {
+		case ends && at == nowhere:
+			continue
 		case ends && at == Before:
 			return
 		case ends && at == Inside:

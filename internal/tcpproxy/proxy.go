@@ -37,9 +37,10 @@ type Place int
 
 // The places.
 const (
-	Behind Place = iota // the packet has passed
-	Before              // nothing of it has passed
-	Inside              // half of it has passed
+	Behind  Place = iota // the packet has passed
+	Before               // nothing of it has passed
+	Inside               // half of it has passed
+	nowhere              // it does not pass, and the connection stays
 )
 
 // Proxy is a proxy, which ends with the test. All methods may be called by any
@@ -236,6 +237,10 @@ func (p *Proxy) CutAt(d Direction, kind, n int, at Place) {
 	defer p.mu.Unlock()
 	p.cuts = append(p.cuts, &cut{d, kind, n, at})
 }
+
+// Drop has the n-th packet of a type in a direction, counted from now, not pass. The
+// connection stays.
+func (p *Proxy) Drop(d Direction, kind, n int) { p.CutAt(d, kind, n, nowhere) }
 
 // Refuse has new connections closed at once; those that there are stay.
 func (p *Proxy) Refuse() { p.change(func() { p.refusing = true }) }

@@ -51,6 +51,7 @@ type times struct {
 	closing   time.Duration // for the library to close a consumer that is replaced
 	first     time.Duration // until the first look whether a new consumer lives
 	proof     time.Duration // for the answer that proves life
+	doubt     time.Duration // for the answer to acks, which a living consumer gets in milliseconds
 }
 
 func defaultTimes() times {
@@ -62,6 +63,7 @@ func defaultTimes() times {
 		closing:   5 * time.Second,
 		first:     50 * time.Millisecond,
 		proof:     10 * time.Second,
+		doubt:     2 * time.Second,
 	}
 }
 

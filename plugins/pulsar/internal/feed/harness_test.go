@@ -87,11 +87,17 @@ func connected(t *testing.T, b *pulsarbroker.Broker) *client.Client {
 
 func connectedTo(t *testing.T, url, token string) *client.Client {
 	t.Helper()
+	return connectedFor(t, url, token, 10*time.Second)
+}
+
+// connectedFor has a limit of its own for what is asked of the broker.
+func connectedFor(t *testing.T, url, token string, limit time.Duration) *client.Client {
+	t.Helper()
 	address, addressErr := client.ParseURL(url)
 	if addressErr != nil {
 		t.Fatal(addressErr)
 	}
-	c, err := client.New(client.Config{Address: address, Token: core.NewSecret(token), OperationTimeout: 10 * time.Second})
+	c, err := client.New(client.Config{Address: address, Token: core.NewSecret(token), OperationTimeout: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,11 @@ func (p *Partition) keep() {
 
 // close closes a consumer of the partition, within a limit.
 func (p *Partition) close(m *member) {
-	ctx, cancel := context.WithTimeout(context.Background(), p.feed.times.closing)
+	limit := p.feed.times.closing
+	if m.mute {
+		limit = p.feed.times.answers
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	m.close(ctx)
 }
@@ -70,6 +74,10 @@ func (p *Partition) watch(m *member) *seek {
 			return nil
 		case s := <-p.seeks:
 			return s
+		case over := <-m.doubted:
+			if p.forgotten(m, over) {
+				return nil
+			}
 		case <-proof.C:
 			if proving {
 				f.Log.Info("Pulsar consumer is made anew: the broker does not answer it", "subscription", f.Subscription, "topic", p.Scope)
@@ -85,6 +93,35 @@ func (p *Partition) watch(m *member) *seek {
 			}
 			proving = false
 			proof.Reset(f.Discovery)
+		}
+	}
+}
+
+// forgotten looks after acks without an answer, until they are over. A broker that sends
+// a consumer away drops those that are under way, and the library waits for their answer
+// as long as an operation may take and hears of nothing else. So where the broker
+// answers us meanwhile, the consumer is lost. Where it does not, the connection will end.
+func (p *Partition) forgotten(m *member, over <-chan struct{}) bool {
+	f := p.feed
+	for {
+		ctx, cancel := context.WithTimeout(p.ctx, f.times.doubt)
+		_, err := f.Client.Existing(ctx, p.Topic)
+		cancel()
+		select {
+		case <-over:
+			return false
+		case <-m.lost:
+			return true
+		default:
+		}
+		if err == nil || !client.Explain("", err).Transient {
+			f.Log.Info("Pulsar consumer is made anew: its acks are not answered", "subscription", f.Subscription, "topic", p.Scope)
+			m.mute = true
+			m.lose()
+			return true
+		}
+		if !pause(p.ctx, f.times.doubt) {
+			return true
 		}
 	}
 }

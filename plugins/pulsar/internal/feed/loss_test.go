@@ -209,3 +209,32 @@ func exclusively(c Config) Config {
 	c.Type = pulsar.Exclusive
 	return c
 }
+
+// Acks that are dropped, as by a broker that sends their consumer away meanwhile, are
+// found out long before the library gives them up: the consumer is made anew, also where
+// the broker has the former one still.
+func TestAcksAreDropped(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []pulsar.SubscriptionType{pulsar.Shared, pulsar.Exclusive} {
+		t.Run(typeName(typ), func(t *testing.T) {
+			t.Parallel()
+			b := broker.Broker(t)
+			p := proxy.Start(t, b.Address())
+			n := parsed(t, name(t))
+			// The library gives the acks up when the time of a request is over.
+			cfg := config(connectedFor(t, p.URL(), b.Token("admin"), 3*time.Second), "s", n)
+			cfg.Type = typ
+			times := quick()
+			times.doubt = 200 * time.Millisecond
+			f, err := tryOpen(t.Context(), t, cfg, times)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Drop(proxy.ToServer, proxy.Ack, 1)
+			publish(t, producer(t, raw(t, b), n.String()), "m", 1)
+			eventually(t, "the end of the consumer", func() bool { return strings.Contains(f.log.String(), "acks are not answered") })
+			eventually(t, "the message once more", func() bool { return f.count("m0") == 2 })
+			b.AwaitBacklog(n.String(), "s", 0)
+		})
+	}
+}

@@ -31,6 +31,9 @@ type member struct {
 	asking atomic.Bool // the next policy is for prove
 	proved chan error  // what prove has found
 
+	doubted chan (<-chan struct{}) // capacity 1: acks without an answer, each until it has one
+	mute    bool                   // the keeper's: the library still waits for an answer
+
 	mu     sync.Mutex
 	calls  int           // into the consumer, that are out
 	closed bool          // none begins any more
@@ -45,6 +48,7 @@ func newMember(p *Partition) *member {
 		stop:    make(chan struct{}),
 		pumped:  make(chan struct{}),
 		proved:  make(chan error, 1),
+		doubted: make(chan (<-chan struct{}), 1),
 		idle:    make(chan struct{}),
 	}
 }
@@ -57,9 +61,23 @@ func (m *member) policy() backoff.Policy {
 	if m.asking.CompareAndSwap(true, false) {
 		return once{m}
 	}
+	m.lose()
+	return once{m}
+}
+
+// lose says that the consumer is lost: nothing of it is passed on any more.
+func (m *member) lose() {
 	m.loseOnce.Do(func() { close(m.lost) })
 	m.quit()
-	return once{m}
+}
+
+// mistrust has the keeper look after a consumer whose acks have no answer yet. over is
+// closed when they are out no more.
+func (m *member) mistrust(over <-chan struct{}) {
+	select {
+	case m.doubted <- over:
+	default: // it does already
+	}
 }
 
 // once is a policy with no second try. After a question it would wait for ever for an

@@ -4,8 +4,10 @@ package feed
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
@@ -36,16 +38,39 @@ type Partition struct {
 }
 
 // Ack acks messages by their ids, and returns when the broker has answered, or at once
-// where there is no consumer now. An error says that any of them may not be acked. Ids come
-// from messages, or have partition 0 as the client counts. An entry is acked whole by
-// an id with batch index -1. Any goroutine may call it.
+// where there is no consumer or it is lost meanwhile. An error says that any of them may
+// not be acked. Ids come from messages, or have partition 0 as the client counts. An
+// entry is acked whole by an id with batch index -1. Any goroutine may call it.
 func (p *Partition) Ack(ids []pulsar.MessageID) error {
 	m := p.current()
 	if m == nil || !m.enter() {
-		return fault.Passing(core.FaultUnavailable, "let it come again", "ack messages of %s: its consumer is gone", p.Scope)
+		return p.gone()
 	}
-	defer m.exit()
-	return m.consumer.AckIDList(ids)
+	answer := make(chan error, 1)
+	out := slices.Clone(ids) // the library may have them for longer than the caller
+	p.feed.library.Go(func() {
+		defer m.exit()
+		answer <- m.consumer.AckIDList(out)
+	})
+	over := make(chan struct{})
+	defer close(over)
+	doubt := time.NewTicker(p.feed.times.doubt)
+	defer doubt.Stop()
+	for {
+		select {
+		case err := <-answer:
+			return err
+		case <-m.lost:
+			return p.gone()
+		case <-doubt.C:
+			m.mistrust(over)
+		}
+	}
+}
+
+// gone is why acks do not count as taken.
+func (p *Partition) gone() *core.Fault {
+	return fault.Passing(core.FaultUnavailable, "let it come again", "ack messages of %s: its consumer is gone", p.Scope)
 }
 
 // Nack asks for a message again. Where the consumer is gone nothing is needed, for
