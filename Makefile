@@ -36,6 +36,7 @@ demo: build ## send real lines through real plugins: ack, retry, drop, panic, de
 test: needs build ## all tests with the race detector, examples and their modules included
 	$(GO) vet ./...
 	$(GO) test -race -timeout 20m ./...
+	@$(PURE) GO="$(GO)" ./tools/norace.sh
 	@set -e; for m in $(MODULES); do echo "$(GO) test in $$m"; (cd $$m && $(GO) vet ./... && $(GO) test -race -timeout 10m ./...); done
 
 .PHONY: needs

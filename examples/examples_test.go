@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 		} {
 			cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, strings.Fields(b.packages)...)...)
 			cmd.Dir = b.in
+			cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0") // as make builds them, so that they are compiled once
 			if out, err := cmd.CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build in %s: %v\n%s", b.in, err, out)
 				return 1

@@ -12,7 +12,19 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 mosquitto=
 pulsar=
-trap 'for p in $mosquitto $pulsar; do kill "$p"; wait "$p" || true; done; rm -rf "$scratch"' EXIT
+declare -A running=()
+trap 'for p in "${!running[@]}"; do wait "$p" || true; done; for p in $mosquitto $pulsar; do kill "$p"; wait "$p" || true; done; rm -rf "$scratch"' EXIT
+card() { # NAME ARGS: makes one card
+	local name=$1
+	shift
+	bin/longshore conform "bin/longshore-transport-${name%%-*}" "$@" --card "$dir/$name.json" --card "$dir/$name.md" | tail -n 1 | sed "s/^/$name: /"
+}
+ended() { # waits for one of the cards, and fails as it does
+	local p status=0
+	wait -n -p p "${!running[@]}" || status=$?
+	unset "running[$p]"
+	return "$status"
+}
 mosquitto() { # starts Mosquitto on a port that is free and sets port
 	local try
 	for try in 1 2 3 4 5; do
@@ -54,5 +66,8 @@ for settings in docs/conformance/*.yaml; do
 		args[1]=$scratch/$name.yaml
 		args+=(--collect 'bin/longshore-pulsar-outside collect')
 	fi
-	bin/longshore conform "bin/longshore-transport-${name%%-*}" "${args[@]}" --card "$dir/$name.json" --card "$dir/$name.md" | tail -n 1 | sed "s/^/$name: /"
+	[ "${#running[@]}" -lt 3 ] || ended # most of what a card takes is waiting
+	card "$name" "${args[@]}" &
+	running[$!]=1
 done
+while [ "${#running[@]}" -gt 0 ]; do ended; done

@@ -29,6 +29,7 @@ func TestConformanceCards(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			path := filepath.Join(t.TempDir(), "card.json")
 			transport, _, _ := strings.Cut(name, "-")
 			settings, restore := file, func(page []byte) []byte { return page }

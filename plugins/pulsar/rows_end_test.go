@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -64,15 +65,22 @@ func TestS_PUL_21(t *testing.T) {
 // once more, and both acks are taken.
 func TestS_PUL_22(t *testing.T) {
 	t.Parallel()
-	const limit = 500 * time.Millisecond
+	const limit = time.Second
 	o := settings.SubscribeOptions{AckTimeout: core.Duration(limit)}
 	s := newService(t, rowOptions{})
+	again := make(chan struct{})
+	came := sync.OnceFunc(func() { close(again) })
 	s.Handle(s.reads("t", o), func(m *host.Message[[]byte]) error {
-		if string(m.Value) == "x" && m.Attempt() == 1 {
-			time.Sleep(2 * limit) // what the handler takes
+		if m.Attempt() > 1 {
+			came()
+			return nil
+		}
+		select {
+		case <-again:
+		case <-t.Context().Done():
 		}
 		return nil
-	})
+	}, host.Workers(2))
 	s.Start()
 	s.put("t", texts("x")...)
 	s.handled(2, 1, "x", 2, "x")

@@ -107,6 +107,7 @@ func build(importPath string) (path string, err error) {
 	path, fresh := filepath.Join(dir, name), filepath.Join(dir, name+".new")
 	cmd := exec.Command("go", "build", "-o", fresh, importPath)
 	cmd.Dir = root
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0") // as make builds it, so that it is compiled once
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", importPath, err, out)
 	}
