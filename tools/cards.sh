@@ -47,7 +47,7 @@ pulsar() { # starts a Pulsar broker and sets url
 		kill -0 "$pulsar" 2>/dev/null || return 1
 		sleep 0.05
 	done
-	url=$(cat "$scratch/pulsar")
+	url=$(head -n 1 "$scratch/pulsar")
 }
 for settings in docs/conformance/*.yaml; do
 	name=$(basename "$settings" .yaml)

@@ -36,6 +36,9 @@ func Open(c Config) (*Process, error) {
 // URL returns where it serves.
 func (p *Process) URL() string { return (&Broker{nil, p.s}).URL() }
 
+// WebURL returns where its own API is.
+func (p *Process) WebURL() string { return (&Broker{nil, p.s}).WebURL() }
+
 // PID is the process's.
 func (p *Process) PID() int { return p.s.cmd.Process.Pid }
 
@@ -45,7 +48,7 @@ func (p *Process) Close() error {
 }
 
 // Run runs a broker until ctx ends, for commands, and prints its URL to out when
-// it serves.
+// it serves, and in a second line the one of its own API.
 func Run(ctx context.Context, c Config, out io.Writer) (err error) {
 	p, err := Open(c)
 	if err != nil {
@@ -55,7 +58,7 @@ func Run(ctx context.Context, c Config, out io.Writer) (err error) {
 	if c.Archive != "" {
 		return p.s.exercise(ctx)
 	}
-	if _, err := fmt.Fprintln(out, p.URL()); err != nil {
+	if _, err := fmt.Fprintf(out, "%s\n%s\n", p.URL(), p.WebURL()); err != nil {
 		return err
 	}
 	select {

@@ -113,7 +113,8 @@ func collect(e *jsonschema.ValidationError, schema any, out *[]core.Diagnostic) 
 			}
 		}
 		if like := examples(schema, e.SchemaURL); len(like) > 0 {
-			if _, ok := e.ErrorKind.(*kind.Pattern); ok {
+			switch e.ErrorKind.(type) {
+			case *kind.Pattern, *kind.Type:
 				fix = "write it like " + strings.Join(like, " or ")
 			}
 		}

@@ -44,6 +44,7 @@ func TestCheckSchemaNamesFieldPaths(t *testing.T) {
 		"too small":      {`{"address": "tcp://x", "limit": 0}`, []core.Diagnostic{{Path: "limit", Message: "is too small", Fix: "use 1 or more"}}},
 		"too large":      {`{"address": "tcp://x", "limit": 11}`, []core.Diagnostic{{Path: "limit", Message: "is too large", Fix: "use 10 or less"}}},
 		"another form":   {`{"address": "tcp://x", "wait": "3"}`, []core.Diagnostic{{Path: "wait", Message: "does not have the form that it must have", Fix: "write it like 3s or 10s"}}},
+		"another type":   {`{"address": "tcp://x", "wait": 3}`, []core.Diagnostic{{Path: "wait", Message: "has the type number", Fix: "write it like 3s or 10s"}}},
 		"all together": {`{"address": "udp://x", "limit": 0.5}`, []core.Diagnostic{
 			{Path: "address", Message: "does not have the form that it must have", Fix: "write it to match ^tcp://"},
 			{Path: "limit", Message: "has the type number", Fix: "use the type integer"},

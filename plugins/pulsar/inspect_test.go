@@ -75,6 +75,7 @@ func TestInspectRefusesSubscriptions(t *testing.T) {
 		words     string // of the finding
 	}{
 		{"no name", "", settings.SubscribeOptions{}, "name; empty; letters"},
+		{"a pattern that is not said to be one", "orders-.*", settings.SubscribeOptions{}, "name; orders-.*; pattern: true"},
 		{"non-persistent", "non-persistent://public/default/jobs", settings.SubscribeOptions{}, "name; non-persistent; persistent topic"},
 		{"another kind", "mqtt://public/default/jobs", settings.SubscribeOptions{}, "name; mqtt; persistent://"},
 		{"no namespace", "acme/jobs", settings.SubscribeOptions{}, "name; acme/jobs; tenant/namespace/name"},

@@ -5,6 +5,7 @@ package pulsar
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -146,6 +147,15 @@ func (p *publisher) limit() int {
 	return min(int(p.settings.MaxMessageSize), p.client.MaxMessageSize())
 }
 
+// keepFix says what helps a dead letter that got no subscription: where the topic
+// cannot be, a subscription of it cannot either, and the reason says what to do.
+func keepFix(err error, subscription string) string {
+	if f, ok := errors.AsType[*core.Fault](err); ok && f.Code == core.FaultNotFound {
+		return "create the topic, its tenant and its namespace, or the dead letters cannot be written"
+	}
+	return "make the subscription " + subscription + " of it, or another one"
+}
+
 // keep gives dead letters their subscription, all at once. What fails is a warning:
 // the broker may know the topic only later, or let somebody else make it.
 func (p *publisher) keep(ctx context.Context, e *endpoint) {
@@ -160,7 +170,7 @@ func (p *publisher) keep(ctx context.Context, e *endpoint) {
 		all.Go(func() {
 			if err := p.out.Keep(ctx, n, subscription); err != nil {
 				e.log.Warn(fmt.Sprintf("the dead letter %s keeps nothing until it has a subscription", n), "error", err,
-					"fix", "make the subscription "+subscription+" of it, or another one")
+					"fix", keepFix(err, subscription))
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -82,6 +83,9 @@ func (r *reader) readTopics(found *findings) {
 		switch {
 		case err != nil:
 			found.fault(path, err)
+			if i == 0 && strings.ContainsAny(name, `*+?()[]{}|^$\`) {
+				(*found)[len(*found)-1].Fix += "; if it is a pattern, set pattern: true"
+			}
 		case slices.ContainsFunc(r.topics, func(o topic.Name) bool { return overlap(o, n) }):
 			found.add(path, shown(name)+" is read already by this subscription", "name each topic once")
 		default:

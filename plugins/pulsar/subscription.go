@@ -29,7 +29,7 @@ func (c *conn) Subscribe(ctx context.Context, g pluginapi.Registration) (plugina
 		Feed: r.feed(c.endpoint, c.client), Profile: r.source(), AckTimeout: time.Duration(r.options.AckTimeout), Log: c.endpoint.log,
 	})
 	if err != nil {
-		return nil, fault.Of(doing, err)
+		return nil, err // it says what was subscribed to
 	}
 	s := &subscription{Intake: in, conn: c}
 	if !c.enter(s) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command longshore-pulsar runs a Pulsar broker of the tests' kit until it is
-// told to end, and prints its URL. With -archive FILE it ends by itself, and
+// told to end, and prints its URL and the one of its own API. With -archive FILE it ends by itself, and
 // leaves an archive of the classes that a broker loads.
 package main
 

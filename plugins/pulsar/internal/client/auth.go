@@ -3,10 +3,13 @@
 package client
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
@@ -72,6 +75,28 @@ func (c *Config) token() (string, error) {
 		return token, nil
 	}
 	return "", &fileError{"token_file", fmt.Errorf("%s: %w", c.TokenFile, err), "write a token into the file"}
+}
+
+// tokenEnded says when the token's time was over, "" = it is not, or the token does
+// not say (RFC 7519, the claim exp). Brokers refuse an ended token like any other.
+func (c *Config) tokenEnded() string {
+	token, err := c.token()
+	if c.method() != methodToken || err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(token, ".")
+	body, _, _ := strings.Cut(rest, ".")
+	text, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Ends float64 `json:"exp"`
+	}
+	if json.Unmarshal(text, &claims) != nil || claims.Ends <= 0 || claims.Ends > float64(time.Now().Unix()) {
+		return ""
+	}
+	return time.Unix(int64(claims.Ends), 0).UTC().Format(time.RFC3339)
 }
 
 // libraryAuth is the same for the library.

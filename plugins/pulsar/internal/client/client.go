@@ -186,6 +186,9 @@ func (c *Client) run() {
 			c.end(f)
 			return
 		}
+		if l == nil {
+			c.notice.failed(c.config.Log, err)
+		}
 		c.state.set(false, line(err.Error()))
 		if !sleep(c.life, p.next()) {
 			return
@@ -228,7 +231,6 @@ func (c *Client) failed(err error) {
 	c.tries++
 	c.last = err
 	c.mu.Unlock()
-	c.notice.failed(c.config.Log, err)
 }
 
 // end is the end for good.

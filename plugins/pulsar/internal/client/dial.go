@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
@@ -105,10 +106,17 @@ func (c *Client) dial(ctx context.Context, host string) (net.Conn, error) {
 	secure := tls.Client(nc, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = nc.Close()
-		return nil, fmt.Errorf("TLS: %w", err)
+		return nil, &handshakeError{err}
 	}
 	return secure, nil
 }
+
+// handshakeError is a TLS connection that was not made. Package tls begins some of
+// its texts, not all, with its own name.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "TLS: " + strings.TrimPrefix(e.err.Error(), "tls: ") }
+func (e *handshakeError) Unwrap() error { return e.err }
 
 // shake sends the CONNECT and takes the CONNECTED. A broker may ask for credentials
 // again in between, as methods of several steps do: once, for ours has one.

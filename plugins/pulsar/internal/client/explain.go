@@ -27,8 +27,11 @@ func Explain(what string, err error) *core.Fault {
 		return fault.Of(what, f)
 	}
 	if code, message, ok := refusalIn(err); ok {
-		e := &ServerError{code, message}
-		return adviceOf(code).fault(what, e.Error())
+		e, a := &ServerError{code, message}, adviceOf(code)
+		if code == wire.ConsumerBusy && strings.Contains(message, "different type") {
+			a.fix = fixType
+		}
+		return a.fault(what, line(e.Error()))
 	}
 	if e, ok := errors.AsType[*pulsar.Error](err); ok {
 		if a, ok := results[e.Result()]; ok {
@@ -106,6 +109,7 @@ func adviceOf(code wire.ServerError) advice {
 const (
 	fixPermission = "grant this client the permission, or let it introduce itself as somebody who has it"
 	fixQuota      = "let consumers catch up, or raise the backlog quota of the namespace"
+	fixType       = "give all that read under this name the same type, or this one a subscription of its own"
 	fixTopic      = "create it, its tenant and its namespace; brokers create topics by themselves where allowAutoTopicCreation lets them"
 )
 
@@ -171,6 +175,7 @@ func line(s string) string {
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	}), " ")
+	s = strings.TrimSuffix(s, ".") // more may follow
 	if len(s) <= maxLine {
 		return s
 	}

@@ -69,11 +69,16 @@ func (c *Client) refusal(e *ServerError) *core.Fault {
 		return nil
 	}
 	f := c.fault(a.code, e, "", a.fix)
+	ended := c.config.tokenEnded()
 	switch {
 	case e.Code != wire.AuthenticationError && e.Code != wire.AuthorizationError:
 		return f
+	case c.config.TokenFile != "" && ended != "":
+		f.Diagnostics = []core.Diagnostic{{Path: "token_file", Fix: "write a new token into the file: the one in it has ended at " + ended}}
 	case c.config.TokenFile != "":
 		f.Diagnostics = []core.Diagnostic{{Path: "token_file", Fix: "write a token into the file that the broker takes"}}
+	case ended != "":
+		f.Diagnostics = []core.Diagnostic{{Path: "token", Fix: "set a new token: this one has ended at " + ended}}
 	case c.config.method() == methodToken:
 		f.Diagnostics = []core.Diagnostic{{Path: "token", Fix: "set a token that the broker takes"}}
 	case c.config.method() == methodTLS:
@@ -103,7 +108,7 @@ func (c *Client) outlasted(f *core.Fault) *core.Fault {
 
 // foreign is the fault of something else than a Pulsar broker.
 func (c *Client) foreign(e *foreignError) *core.Fault {
-	fix := "name the port on which the broker speaks Pulsar's binary protocol, not the one of its administration"
+	fix := "name the port on which the broker speaks Pulsar's binary protocol, not the one of its administration: 6650, and 6651 over TLS, unless it was told another"
 	if !c.config.Address.TLS {
 		fix += "; pulsar+ssl:// if it is one for TLS"
 	}

@@ -21,7 +21,7 @@ func TestFirstAnswer(t *testing.T) {
 		code   core.FaultCode
 		want   string
 	}{
-		"another protocol":     {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), core.FaultUnsupported, "no Pulsar broker"},
+		"another protocol":     {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), core.FaultUnsupported, "no Pulsar broker: bad frame: it begins with HTTP"},
 		"oversized frame":      {[]byte{0x01, 0, 0, 1, 0, 0, 0, 1}, core.FaultUnsupported, "over the limit"},
 		"garbage in a frame":   {[]byte{0, 0, 0, 6, 0, 0, 0, 2, 0xff, 0xff}, core.FaultUnsupported, "bad frame"},
 		"a message":            {[]byte{0, 0, 0, 8, 0, 0, 0, 2, 8, 9, 1, 2}, core.FaultUnsupported, "bytes follow the command"},

@@ -58,7 +58,8 @@ func (c *Client) Listed(ctx context.Context, namespacePath string) ([]topic.Name
 
 // Partitions returns how many partitions a topic has, 0 = it is not partitioned. Like
 // the library it lets the broker create the topic, where the broker creates topics by
-// itself: it may then have partitions. Errors are *core.Fault.
+// itself: it may then have partitions. Errors are *core.Fault, which do not name the
+// topic: what it is looked up for does.
 func (c *Client) Partitions(ctx context.Context, name topic.Name) (int, error) {
 	return c.partitions(ctx, name, true)
 }
@@ -75,10 +76,10 @@ func (c *Client) partitions(ctx context.Context, name topic.Name, create bool) (
 		return wire.AppendPartitions(dst, number, full, create)
 	})
 	if err != nil {
-		return 0, Explain(fmt.Sprintf("look up topic %s", full), err)
+		return 0, Explain("look up the topic", err)
 	}
 	if answer.Partitions > maxPartitions {
-		return 0, &core.Fault{Code: core.FaultInternal, Message: fmt.Sprintf("look up topic %s: it is to have %d partitions", full, answer.Partitions)}
+		return 0, &core.Fault{Code: core.FaultInternal, Message: fmt.Sprintf("look up the topic: it is to have %d partitions", answer.Partitions)}
 	}
 	return int(answer.Partitions), nil
 }

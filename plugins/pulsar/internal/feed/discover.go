@@ -51,7 +51,7 @@ func (f *Feed) look(ctx context.Context) error {
 		case err == nil:
 			f.reconcile(t, n, true)
 		case client.Explain("", err).Code != core.FaultNotFound: // else its partitions wait for it
-			failed = err
+			failed = client.Explain(t.Name.String(), err)
 		}
 	}
 	return failed
@@ -76,7 +76,7 @@ func (f *Feed) match(ctx context.Context, earliest bool) error {
 		partitions, err := f.Client.Existing(ctx, n)
 		if err != nil {
 			if client.Explain("", err).Code != core.FaultNotFound { // else it is gone already
-				failed = err
+				failed = client.Explain(n.String(), err)
 			}
 			continue
 		}

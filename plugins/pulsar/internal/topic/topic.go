@@ -60,7 +60,7 @@ func parse(s string, check func(string) string) (Name, error) {
 	}
 	n := Name{Tenant: tenant, Namespace: namespace, Local: local, Partition: NoPartition}
 	if reason := check(local); reason != "" {
-		return Name{}, invalid("topic", s, "the topic "+reason, "use letters, digits, '-', '_' and '.'")
+		return Name{}, invalid("topic", s, "its name "+reason, "use letters, digits, '-', '_' and '.'")
 	}
 	if !strings.Contains(local, partitionSuffix) {
 		return n, nil

@@ -45,7 +45,7 @@ func TestParseRefuses(t *testing.T) {
 		"a//c":                             "the namespace is empty",
 		"/b/c":                             "the tenant is empty",
 		"persistent://a/b":                 "no tenant, namespace and name",
-		"persistent://a/b/":                "the topic is empty",
+		"persistent://a/b/":                "its name is empty",
 		"non-persistent://a/b/c":           "keep nothing",
 		"kafka://a/b/c":                    `"kafka" is no kind of topic`,
 		"or ders":                          `the character ' '`,

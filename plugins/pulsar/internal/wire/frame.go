@@ -43,6 +43,8 @@ func ReadFrame(r io.Reader, buf []byte) ([]byte, error) {
 	}
 	total, command := binary.BigEndian.Uint32(header[:]), binary.BigEndian.Uint32(header[sizeBytes:])
 	switch {
+	case string(header[:sizeBytes]) == "HTTP":
+		return nil, bad("it begins with HTTP")
 	case total > MaxFrame:
 		return nil, bad("it is to have %d bytes, over the limit of %d", total, MaxFrame)
 	case total < sizeBytes || command > total-sizeBytes:

@@ -37,7 +37,7 @@ func TestReadFrame(t *testing.T) {
 		"no room for a size":  {in: frame(3, 0), bad: "0 bytes is to be in 3"},
 		"command beyond":      {in: frame(6, 3, 'a', 'b'), bad: "3 bytes is to be in 6"},
 		"payload":             {in: frame(7, 2, 'a', 'b', 'c'), bad: "1 bytes follow"},
-		"another protocol":    {in: []byte("HTTP/1.1 400 Bad Request"), bad: "over the limit"},
+		"another protocol":    {in: []byte("HTTP/1.1 400 Bad Request"), bad: "begins with HTTP"},
 		"greeting of its own": {in: []byte("220 mail.example ESMTP"), bad: "over the limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
