@@ -18,7 +18,7 @@ func TestMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for letter, most := range map[string]int{"Z": 14, "F": 8, "S": 6, "L": 14, "E": 16, "M": 14} {
+	for letter, most := range map[string]int{"Z": 14, "F": 8, "S": 6, "L": 14, "E": 16, "M": 14, "P": 18} {
 		for n := 1; n <= most; n++ {
 			if row := fmt.Sprintf("\n| %s-%02d ", letter, n); strings.Count(string(text), row) != 1 {
 				t.Errorf("%q stands there %d times, want once", row[1:], strings.Count(string(text), row))
