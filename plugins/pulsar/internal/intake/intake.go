@@ -67,7 +67,6 @@ type Intake struct {
 	blocks   blocks
 	fault    *core.Fault // why there is no more
 	closed   bool
-	results  []pluginapi.Result
 }
 
 // calls are what is asked of a partition; tests have their own.

@@ -18,11 +18,11 @@ import (
 // acks by id.
 func (in *Intake) Settle(_ context.Context, vs []pluginapi.Verdict) []pluginapi.Result {
 	now := time.Now()
-	in.results = in.results[:0]
+	out := make([]pluginapi.Result, len(vs)) // Held may settle more before these are read
 	in.mu.Lock()
 	full := in.full()
 	for i := range vs {
-		in.results = append(in.results, pluginapi.Result{Status: in.carryOut(&vs[i], now)})
+		out[i].Status = in.carryOut(&vs[i], now)
 	}
 	nacks := in.takeNacks()
 	news := len(in.again) > 0 || len(in.returns) > 0 || full && !in.full()
@@ -31,7 +31,7 @@ func (in *Intake) Settle(_ context.Context, vs []pluginapi.Verdict) []pluginapi.
 	if news {
 		wake(in.changed)
 	}
-	return in.results
+	return out
 }
 
 // carryOut carries out one verdict. in.mu is held.
