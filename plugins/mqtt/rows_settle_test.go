@@ -40,6 +40,9 @@ func settled(t *testing.T, qos int, says error) {
 		s.put("t", fmt.Sprint(i), qos, attempted(1+i%2)...)
 	}
 	s.Handled(n)
+	if qos == 2 { // an end of the service does not wait for the broker's part of the last one
+		eventually(t, "all are complete", func() bool { return s.passed("out PUBCOMP") == n })
+	}
 	s.stop()
 	s.acked(qos, n)
 	servicetest.Expect(t, "elsewhere", s.q.Rest())
