@@ -35,7 +35,7 @@ func (l *lane) settle(e *entry) {
 
 // ack queues the ack of a message. in.mu is held.
 func (l *lane) ack(e *entry) {
-	e.state = stateAcking
+	e.leave(stateAcking)
 	if e.batch != nil {
 		e.batch.settle(e.at.batch)
 	}

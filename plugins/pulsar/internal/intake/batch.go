@@ -2,7 +2,10 @@
 
 package intake
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The bounds of what is remembered of batches of which nothing is in hand: a batch
 // that some of is acked comes again as a whole where the broker keeps no acks of
@@ -24,6 +27,15 @@ type batch struct {
 	kept  bool      // it stands in lane.kept
 	again bool      // the broker counts its redeliveries
 	back  []*entry  // settled, and their acks are held back
+	hand  int       // messages that the host has
+	due   time.Time // when the nack that waits is sent at the latest; zero = none waits
+	nack  nack      // that waits
+}
+
+// patience is a batch whose nack waits.
+type patience struct {
+	batch *batch
+	due   time.Time // as long as it is batch.due
 }
 
 func newBatch(at place, size int32) *batch {
@@ -46,6 +58,71 @@ func (b *batch) settle(i int32) {
 // broker forgets the count of an entry with any ack of a part of it, and a message of
 // it that fails again and again would never be at its last attempt.
 func (b *batch) holdsBack() bool { return b != nil && b.again && b.left > 0 }
+
+// askAgain asks the broker for an entry again. One of which the host has other messages
+// waits until those are settled, Config.BatchWait at most: each nack raises the count of
+// the whole entry, and messages that fail beside each other would use up each other's
+// attempts. e is still in hand. in.mu is held.
+func (in *Intake) askAgain(e *entry, now time.Time) {
+	b, n := e.batch, nack{e.lane.partition, e.id}
+	switch {
+	case b == nil:
+		in.nacks = append(in.nacks, n)
+	case b.hand == 0 || b.hand == 1 && e.inBatch:
+		b.nack = n
+		in.nackNow(b)
+	case b.due.IsZero():
+		b.due, b.nack = now.Add(in.batchWait), n
+		in.patient = append(in.patient, patience{b, b.due})
+	}
+}
+
+// impatient sends the nacks that have waited long enough. in.mu is held.
+func (in *Intake) impatient(now time.Time) {
+	n := 0
+	for ; n < len(in.patient) && !now.Before(in.patient[n].due); n++ {
+		if p := in.patient[n]; p.batch.due.Equal(p.due) {
+			in.nackNow(p.batch)
+		}
+	}
+	in.patient = slices.Delete(in.patient, 0, n)
+}
+
+// nackNow sends the nack that waits. in.mu is held.
+func (in *Intake) nackNow(b *batch) {
+	in.nacks = append(in.nacks, b.nack)
+	b.due, b.nack = time.Time{}, nack{}
+}
+
+// take and leave count what the host has of a batch; with the last of it the nack that
+// waits is due. in.mu is held.
+func (e *entry) take() {
+	e.state = stateHanded
+	if e.batch != nil {
+		e.batch.hand++
+		e.inBatch = true
+	}
+}
+
+func (e *entry) leave(to state) {
+	e.state = to
+	if !e.inBatch {
+		return
+	}
+	e.inBatch = false
+	if b := e.batch; b.hand == 1 && !b.due.IsZero() {
+		e.lane.in.nackNow(b)
+	}
+	e.batch.hand--
+}
+
+// calm ends the waits of nacks: what they ask for comes again without them. in.mu is
+// held.
+func (l *lane) calm() {
+	for _, b := range l.batches {
+		b.due, b.nack = time.Time{}, nack{}
+	}
+}
 
 // join finds or makes the batch of a message. in.mu is held.
 func (l *lane) join(at position, size int32) *batch {

@@ -33,6 +33,7 @@ func TestBatches(t *testing.T) {
 					t.Run("retry before the others are acked", func(t *testing.T) { batchRetryFirst(t, b, kind) })
 					if counts(kind) {
 						t.Run("count beside acks", func(t *testing.T) { batchCount(t, b, kind) })
+						t.Run("retries of all", func(t *testing.T) { batchRetriesOfAll(t, b, kind) })
 					}
 					t.Run("a part and a restart", func(t *testing.T) { batchRestart(t, b, kind, indexes) })
 				})
@@ -136,6 +137,30 @@ func batchCount(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionTy
 		}
 	}
 	k.ack(d)
+	k.backlog(0)
+}
+
+// Messages of a batch that fail one after the other come again together, each at its
+// second attempt: they do not use up each other's.
+func batchRetriesOfAll(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionType) {
+	k := open(t, b, options{kind: kind, batchWait: time.Minute})
+	ds := k.entry(5)
+	for n := uint32(2); n <= 3; n++ {
+		k.ack(ds[0])
+		for i, d := range ds[1:] {
+			k.requeue(0, d)
+			if i < len(ds)-2 {
+				k.quiet(20 * time.Millisecond)
+			}
+		}
+		ds = k.take(len(ds) - 1)
+		for _, d := range ds {
+			if d.attempt != n {
+				t.Errorf("%s came at attempt %d, want %d", d.text, d.attempt, n)
+			}
+		}
+	}
+	k.ack(ds...)
 	k.backlog(0)
 }
 

@@ -34,6 +34,6 @@
 //
 // The bounds: what is kept to be handed out again is 64 MiB, acks without an answer are
 // 65,536; nothing is delivered beyond either. A batch of a producer comes again as a
-// whole; which of its messages are settled is remembered for 1,024 batches and ten
-// minutes a partition.
+// whole, once the host has nothing else of it or after a second; which of its messages
+// are settled is remembered for 1,024 batches and ten minutes a partition.
 package intake

@@ -38,6 +38,7 @@ type entry struct {
 	state    state
 	late     bool // the ack of an earlier delivery was late and counts: it comes no more
 	inHands  bool // it stands in Intake.hands
+	inBatch  bool // it counts in batch.hand
 	returns  bool // a rewind has made it void, and it comes again
 	retained bool // its size counts in Intake.retained
 }

@@ -3,6 +3,7 @@
 package intake_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,6 +95,7 @@ type options struct {
 	timeout    time.Duration
 	queue      int
 	bare       bool // without Held
+	batchWait  time.Duration
 	url, topic string
 	name       string // of the consumer
 }
@@ -130,7 +132,7 @@ func open(tb testing.TB, b *pulsarbroker.Broker, o options) *kit {
 			Client: connect(tb, o.url), Subscription: "s", Type: o.kind, ConsumerName: o.name, Topics: []feed.Topic{{Name: n, As: o.topic}},
 			Earliest: true, ReceiverQueue: o.queue, Discovery: time.Second, RetryDelay: time.Second,
 		},
-		Profile: profile, AckTimeout: o.timeout,
+		Profile: profile, AckTimeout: o.timeout, BatchWait: cmp.Or(o.batchWait, 20*time.Millisecond),
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -30,18 +31,22 @@ type Config struct {
 	// AckTimeout is how long the host may have a delivery: then it comes again. 0 = for
 	// ever.
 	AckTimeout time.Duration
-	Log        *slog.Logger
+	// BatchWait is how long a retry of one message of a batch waits at most for the others
+	// that the host has: they come again together. Default 1 s.
+	BatchWait time.Duration
+	Log       *slog.Logger
 }
 
 // Intake is what one subscription receives: a [pluginapi.Subscription] that hands back
 // at once, takes late acks and moves, to be used in [pluginapi.Held].
 type Intake struct {
-	profile core.Capabilities
-	timeout time.Duration
-	counts  bool // the broker counts redeliveries, and brings back single messages
-	log     *slog.Logger
-	feed    source
-	calls   calls
+	profile   core.Capabilities
+	timeout   time.Duration
+	batchWait time.Duration
+	counts    bool // the broker counts redeliveries, and brings back single messages
+	log       *slog.Logger
+	feed      source
+	calls     calls
 
 	// Of the goroutine that calls Receive.
 	cur   *feed.Batch // taken, and its messages from at on are not handed out yet
@@ -61,12 +66,19 @@ type Intake struct {
 	hands    list               // what the ack timeout counts for
 	returns  []*entry           // void since the last Receive, and come again
 	gone     []*entry           // void, and do not
-	nacks    []*entry           // to be sent behind the lock
+	nacks    []nack             // to be sent behind the lock
+	patient  []patience         // nacks that wait, the earliest first
 	retained int64              // bytes of messages that are kept to be delivered again
 	acks     int                // that have no answer yet
 	blocks   blocks
 	fault    *core.Fault // why there is no more
 	closed   bool
+}
+
+// nack is a message that the broker is asked for again.
+type nack struct {
+	partition *feed.Partition
+	id        pulsar.MessageID
 }
 
 // calls are what is asked of a partition; tests have their own.
@@ -96,7 +108,7 @@ func newIntake(c Config, calls calls) *Intake {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Intake{
-		profile: c.Profile, timeout: c.AckTimeout, log: log.With("subscription", c.Feed.Subscription), calls: calls,
+		profile: c.Profile, timeout: c.AckTimeout, batchWait: cmp.Or(c.BatchWait, time.Second), log: log.With("subscription", c.Feed.Subscription), calls: calls,
 		counts:  c.Feed.Type == pulsar.Shared || c.Feed.Type == pulsar.KeyShared,
 		changed: make(chan struct{}, 1), flushed: make(chan struct{}, 1),
 		closing: make(chan struct{}), done: make(chan struct{}),

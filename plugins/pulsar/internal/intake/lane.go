@@ -76,7 +76,7 @@ func (l *lane) drop(e *entry, now time.Time) {
 			l.leave(e.batch, now)
 		}
 	}
-	e.state = stateOver
+	e.leave(stateOver)
 }
 
 // enter puts an entry into the table. in.mu is held.
@@ -130,6 +130,7 @@ func (l *lane) away(now time.Time) {
 
 // yield ends what was read in epochs below one and is not settled. in.mu is held.
 func (l *lane) yield(below uint64, now time.Time) {
+	l.calm()
 	for _, e := range l.table {
 		if e.epoch < below && e.state != stateAcking && e.state != stateAcked {
 			l.void(e, true, now)
@@ -141,6 +142,7 @@ func (l *lane) yield(below uint64, now time.Time) {
 // end is a partition that is read no more. in.mu is held.
 func (l *lane) end(now time.Time) {
 	l.lost = true
+	l.calm()
 	for _, e := range l.table {
 		l.void(e, false, now)
 	}

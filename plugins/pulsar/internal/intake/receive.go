@@ -41,6 +41,7 @@ func (in *Intake) gather(room pluginapi.Room) (pluginapi.Batch, bool, error) {
 	fault := in.fault
 	if fault == nil {
 		in.overdue(now)
+		in.impatient(now)
 		in.batch.begin(room)
 		in.collect(now)
 	}
@@ -229,7 +230,7 @@ func (l *lane) ackAgain(id pulsar.MessageID, at position) {
 
 // hand makes an entry one that the host has. in.mu is held.
 func (in *Intake) hand(e *entry, msg pulsar.Message, now time.Time) {
-	e.state = stateHanded
+	e.take()
 	if !in.counts {
 		e.msg = msg
 	}

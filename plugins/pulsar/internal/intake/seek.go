@@ -45,6 +45,7 @@ func (in *Intake) Seek(ctx context.Context, to pluginapi.Position) error {
 // move ends all deliveries. in.mu is held.
 func (l *lane) move(moved bool, now time.Time) {
 	if moved {
+		l.calm()
 		for _, e := range l.table {
 			if e.state != stateAcking {
 				l.drop(e, now)

@@ -20,12 +20,12 @@ func (in *Intake) Settle(_ context.Context, vs []pluginapi.Verdict) []pluginapi.
 	now := time.Now()
 	out := make([]pluginapi.Result, len(vs)) // Held may settle more before these are read
 	in.mu.Lock()
-	full := in.full()
+	full, patient := in.full(), len(in.patient)
 	for i := range vs {
 		out[i].Status = in.carryOut(&vs[i], now)
 	}
 	nacks := in.takeNacks()
-	news := len(in.again) > 0 || len(in.returns) > 0 || full && !in.full()
+	news := len(in.again) > 0 || len(in.returns) > 0 || len(in.patient) > patient || full && !in.full()
 	in.mu.Unlock()
 	in.nack(nacks)
 	if news {
@@ -71,23 +71,23 @@ func (in *Intake) giveBack(e *entry, now time.Time) {
 		if e.batch != nil {
 			e.batch.again = true
 		}
+		in.askAgain(e, now)
 		e.lane.drop(e, now)
-		in.nacks = append(in.nacks, e)
 	default:
 		e.lane.rewind(e, now)
 	}
 }
 
-func (in *Intake) takeNacks() []*entry {
+func (in *Intake) takeNacks() []nack {
 	n := in.nacks
 	in.nacks = nil
 	return n
 }
 
 // nack asks the broker for messages again. in.mu is not held.
-func (in *Intake) nack(es []*entry) {
-	for _, e := range es {
-		in.calls.nack(e.lane.partition, nacked{id: e.id})
+func (in *Intake) nack(ns []nack) {
+	for _, n := range ns {
+		in.calls.nack(n.partition, nacked{id: n.id})
 	}
 }
 
@@ -106,12 +106,12 @@ func (in *Intake) Release(handles []any) {
 			e.lane.drop(e, now)
 			e.lane.remember(e, now)
 		case in.timeout > 0:
-			e.state = stateReleased
+			e.leave(stateReleased)
 		default:
 			e.lane.drop(e, now)
 		}
 	}
-	if full && !in.full() {
+	if full && !in.full() || len(in.nacks) > 0 {
 		wake(in.changed)
 	}
 }
@@ -123,9 +123,12 @@ func (in *Intake) Hold(handles []any) {
 	defer in.mu.Unlock()
 	for _, h := range handles {
 		if e, ok := h.(*entry); ok && e.state == stateHanded {
-			e.state = stateHeld
+			e.leave(stateHeld)
 			in.hands.remove(e)
 		}
+	}
+	if len(in.nacks) > 0 {
+		wake(in.changed)
 	}
 }
 

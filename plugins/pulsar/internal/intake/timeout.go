@@ -7,14 +7,18 @@ import "time"
 // idle is how long Receive waits where nothing is to become overdue.
 const idle = time.Hour
 
-// untilOverdue is how long it takes until a delivery is overdue.
+// untilOverdue is how long it takes until a delivery is overdue, or a nack that waits.
 func (in *Intake) untilOverdue() time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.hands.first == nil {
-		return idle
+	next := idle
+	if e := in.hands.first; e != nil {
+		next = min(next, time.Until(e.since.Add(in.timeout)))
 	}
-	return max(time.Until(in.hands.first.since.Add(in.timeout)), 0)
+	if len(in.patient) > 0 {
+		next = min(next, time.Until(in.patient[0].due))
+	}
+	return max(next, 0)
 }
 
 // overdue ends deliveries that the host has had for the ack timeout: they are void and
