@@ -48,6 +48,10 @@ func (p *pulsarPeer) put(o lib.ProducerOptions, ms ...*lib.ProducerMessage) {
 	p.t.Helper()
 	o.SendTimeout = -1 // the library would leave a goroutine for as long
 	producer, err := p.CreateProducer(o)
+	for tries := 1; err != nil && tries < 3; tries++ {
+		// A request that is out when its broker ends has no answer.
+		producer, err = p.CreateProducer(o)
+	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
