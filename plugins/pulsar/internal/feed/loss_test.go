@@ -4,6 +4,7 @@ package feed
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 )
 
 // When the broker sends a consumer away, what is not acked comes again in a new epoch,
@@ -44,6 +46,8 @@ func TestUnloadedTopicComesBack(t *testing.T) {
 			if err := part.Ack(ids); err != nil {
 				t.Fatal(err)
 			}
+			// An answer says that the broker has the acks, not that it has written them down.
+			eventually(t, "the acks, on the broker's disk", func() bool { return written(b, n, "s") })
 			b.Unload(n.String())
 			eventually(t, "what is not acked", func() bool { return f.epoch("m2") > before && f.epoch("m3") > before })
 			if err := part.Await(t.Context()); err != nil {
@@ -60,6 +64,23 @@ func TestUnloadedTopicComesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// written reports whether the broker has written down what a subscription has acked: it
+// makes a ledger for that with the first of it.
+func written(b *pulsarbroker.Broker, n topic.Name, subscription string) bool {
+	var st struct {
+		Cursors map[string]struct {
+			LastEntry int64 `json:"cursorLedgerLastEntry"`
+			Ledger    int64 `json:"cursorLedger"`
+		} `json:"cursors"`
+	}
+	path := "persistent/" + n.NamespacePath() + "/" + n.Local + "/internalStats"
+	if err := b.TryAdmin(http.MethodGet, path, nil, &st); err != nil {
+		return false
+	}
+	c, ok := st.Cursors[subscription]
+	return ok && c.Ledger >= 0 && c.LastEntry >= 0
 }
 
 func typeName(typ pulsar.SubscriptionType) string {
