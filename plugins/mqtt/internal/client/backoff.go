@@ -3,7 +3,6 @@
 package client
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -29,17 +28,5 @@ func (b *backoff) pause() time.Duration {
 func (b *backoff) reset(lived time.Duration) {
 	if lived >= b.times.settled {
 		b.next = 0
-	}
-}
-
-// sleep waits, and reports false when ctx has ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/wait"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
@@ -171,7 +172,7 @@ func (c *Client) run() {
 		c.last = err
 		c.mu.Unlock()
 		c.notice.failed(c.config.Log, err)
-		if !sleep(c.life, b.pause()) {
+		if !wait.For(c.life, b.pause()) {
 			return
 		}
 	}

@@ -3,7 +3,6 @@
 package client
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 
@@ -77,15 +76,3 @@ func (p *pauses) next() time.Duration {
 }
 
 func (p *pauses) reset() { p.step = 0 }
-
-// sleep waits, and reports false when ctx has ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

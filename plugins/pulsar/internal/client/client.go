@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/internal/wait"
 )
 
 // startReserve is the most that a start leaves of its context's time.
@@ -190,7 +191,7 @@ func (c *Client) run() {
 			c.notice.failed(c.config.Log, err)
 		}
 		c.state.set(false, line(err.Error()))
-		if !sleep(c.life, p.next()) {
+		if !wait.For(c.life, p.next()) {
 			return
 		}
 	}

@@ -8,11 +8,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"reflect"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
@@ -130,30 +129,10 @@ func (c *Client) insecure(err error) *core.Fault {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return c.fault(core.FaultUnsupported, err, "url", "name the port on which the broker speaks TLS, or write pulsar://")
 	}
-	if alert, ok := remoteAlert(err); ok && alert != alertInternal && alert != alertUserCanceled {
+	if fault.RefusedByPeer(err) {
 		return c.fault(core.FaultDenied, err, "tls_cert", "name a certificate, with its key, that the broker takes")
 	}
 	return nil
-}
-
-// The alerts of TLS that tell of the moment (RFC 8446, section 6).
-const (
-	alertInternal     = 80
-	alertUserCanceled = 90
-)
-
-// remoteAlert is the alert by which the broker has ended a TLS connection. Package
-// tls gives it as a number of a type of its own.
-func remoteAlert(err error) (byte, bool) {
-	op, ok := errors.AsType[*net.OpError](err)
-	if !ok || op.Op != "remote error" || op.Err == nil {
-		return 0, false
-	}
-	v := reflect.ValueOf(op.Err)
-	if v.Kind() != reflect.Uint8 {
-		return 0, false
-	}
-	return byte(v.Uint()), true
 }
 
 // unreachable is what Connect returns when its time is over; c.mu is held.

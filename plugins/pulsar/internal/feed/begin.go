@@ -89,15 +89,3 @@ func counted(last *core.Fault, n int) *core.Fault {
 	}
 	return fault.Of(fmt.Sprintf("after %d tries", n), last)
 }
-
-// pause waits, and reports false when ctx has ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/wait"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 )
@@ -120,7 +121,7 @@ func (p *Partition) forgotten(m *member, over <-chan struct{}) bool {
 			m.lose()
 			return true
 		}
-		if !pause(p.ctx, f.times.doubt) {
+		if !wait.For(p.ctx, f.times.doubt) {
 			return true
 		}
 	}
@@ -130,7 +131,7 @@ func (p *Partition) forgotten(m *member, over <-chan struct{}) bool {
 // is to be read no more, or the subscription has ended.
 func (p *Partition) renew() *member {
 	f := p.feed
-	if p.epoch.Load() > 0 && !pause(p.ctx, f.times.settle) {
+	if p.epoch.Load() > 0 && !wait.For(p.ctx, f.times.settle) {
 		return nil
 	}
 	refused := 0
@@ -205,7 +206,7 @@ func (p *Partition) listed() (bool, error) {
 
 // wait waits, and for as long as the link is down, whatever d says.
 func (p *Partition) wait(d time.Duration) {
-	if !pause(p.ctx, d) {
+	if !wait.For(p.ctx, d) {
 		return
 	}
 	for {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/longshore-go/longshore/plugins/internal/wait"
 )
 
 // An accept that fails does so again at once, most often for want of
@@ -43,7 +45,7 @@ func (p *Peering) accept() {
 			p.counters.acceptErrors.Add(1)
 			p.acceptFails(err)
 			pause = min(max(2*pause, acceptPauseFirst), acceptPauseLast)
-			if !sleep(p.taking, pause) {
+			if !wait.For(p.taking, pause) {
 				return
 			}
 		default:
@@ -179,18 +181,6 @@ func (r *room) counts() (taken, arriving int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken, len(r.arrivals)
-}
-
-// sleep waits; it reports false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // remote is how log lines call the other end of an accepted connection. On ipc

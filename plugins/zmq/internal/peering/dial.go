@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/longshore-go/longshore/plugins/internal/wait"
 )
 
 // keepAlive finds a machine that has gone while nothing is sent: within half a
@@ -51,7 +53,7 @@ func (p *Peering) keepDialing(i int) {
 			p.counters.dialErrors.Add(1)
 			p.links.failed(i, err)
 		}
-		if !sleep(p.taking, b.pause()) {
+		if !wait.For(p.taking, b.pause()) {
 			return
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/wait"
 )
 
 // A socket's file stays behind a process that was killed; it refuses whoever
@@ -71,7 +72,7 @@ func lockFolder(ctx context.Context, folder string) (unlock func()) {
 	defer cancel()
 	for err = unix.EWOULDBLOCK; errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR); {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != nil && !sleep(ctx, lockStep) {
+		if err != nil && !wait.For(ctx, lockStep) {
 			break
 		}
 	}
