@@ -5,6 +5,7 @@ package pulsarbroker_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,10 @@ func TestStartAgain(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		b.Delete("a")
+		// Said once by each client of a bookie that has come.
+		if n := strings.Count(b.Log(), "Failed to resolve network location"); n > 10 {
+			t.Errorf("the bookie has come %d times", n)
+		}
 	}
 }
 
