@@ -63,6 +63,8 @@ func java(c Config, folder string) (*exec.Cmd, error) {
 	if !c.Load {
 		args = append(args, light...)
 	}
+	// What it unpacks stays behind where it is killed: it goes with the folder.
+	args = append(args, "-Djava.io.tmpdir="+folder)
 	args = append(args, "-Dlog4j.configurationFile="+filepath.Join(folder, "log4j2.xml"), "-cp", strings.Join(jars, ":"))
 	return exec.Command(program, args...), nil
 }
