@@ -86,7 +86,9 @@ type Requester interface {
 // behind the verdicts that were given before it was asked for; its ctx ends after a
 // minute. What was received before and is unsettled becomes void: behind it neither
 // Settle nor AckLate names it any more, and what Settle has taken over and not sent
-// yet has to be sent or dropped by Seek. After an error the position is as before.
+// yet has to be sent or dropped by Seek. After an error the position is as before;
+// where a subscription has several scopes some may have moved all the same, and the
+// error has to say so.
 type Seeker interface {
 	Seek(ctx context.Context, to Position) error
 }
