@@ -80,6 +80,7 @@ type Capabilities struct {
 	Unsettled Unsettled
 	Durable   bool // what is unsettled survives the source's own restart
 	Order     OrderMode
+	Rewinds   bool // a requeue takes the scope back to it: what was delivered from behind it is void and comes again in order
 }
 
 // Confirm says what a confirmed receipt of a destination is worth.

@@ -93,6 +93,11 @@ var explained = []struct {
 			},
 		},
 	},
+	{ // a requeue takes its partition back
+		"rewinds", core.Policy{},
+		[]core.Capabilities{{Ack: core.AckSingle, Requeue: core.RequeueDelayed, Unsettled: core.UnsettledOnDisconnect, Durable: true, Order: core.OrderPerScope, Rewinds: true}},
+		core.Route{}, core.Route{}, core.Declared{},
+	},
 	{
 		"budget", core.Policy{MaxAttempts: 5, Elapsed: true},
 		[]core.Capabilities{rows.Kinds()["C"]}, core.Route{}, core.Route{},

@@ -26,6 +26,9 @@ func (c Capabilities) String() string {
 	default:
 		words = append(words, "requeues "+c.Requeue.String())
 	}
+	if c.Rewinds {
+		words = append(words, "a requeue takes its scope back to it")
+	}
 	if c.Reject != RejectNone {
 		words = append(words, "a reject "+strings.ReplaceAll(c.Reject.String(), "-", " "))
 	}
@@ -211,6 +214,10 @@ func (x *explainer) order(path Path) string {
 		return "the copy joins the tail of its destination"
 	case back && !ordered, released && x.s.Unsettled != UnsettledLost && x.s.Ack == AckSingle && !ordered:
 		return "comes back; there is no order"
+	case back && x.s.Rewinds && waits:
+		return "later ones pass it, until its scope goes back to it"
+	case back && x.s.Rewinds:
+		return "its scope goes back to it: those behind it come again"
 	case back && waits:
 		return "later ones pass it"
 	case back:

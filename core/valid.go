@@ -58,6 +58,10 @@ func (c Capabilities) limits() *CapabilityError {
 		return &CapabilityError{"MaxHold", "it is negative", "use 0 for no limit"}
 	case c.Recounts && c.Counts == CountNone:
 		return &CapabilityError{"Recounts", "Counts is none", "set it only where the source counts"}
+	case c.Rewinds && c.Requeue == RequeueNone:
+		return &CapabilityError{"Rewinds", "Requeue is none", "set it only where deliveries can be handed back"}
+	case c.Rewinds && c.Order == OrderNone:
+		return &CapabilityError{"Rewinds", "Order is none", "set it only where deliveries come in order"}
 	case c.MaxDelay > 0 && c.Requeue != RequeueDelayed:
 		return &CapabilityError{"MaxDelay", "Requeue is " + c.Requeue.String(), "set it only with Requeue delayed"}
 	}

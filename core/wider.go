@@ -34,6 +34,8 @@ func (c Capabilities) Wider(said Capabilities) string {
 		return "Durable"
 	case c.Order > said.Order:
 		return "Order"
+	case c.Rewinds && !said.Rewinds:
+		return "Rewinds"
 	}
 	return ""
 }

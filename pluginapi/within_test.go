@@ -37,6 +37,7 @@ func TestWider(t *testing.T) {
 		{"lost", func(c *core.Capabilities) { c.Unsettled = core.UnsettledLost }, ""},
 		{"on resume", func(c *core.Capabilities) { c.Unsettled = core.UnsettledOnResume }, "unsettled"},
 		{"durable", func(c *core.Capabilities) { c.Durable = true }, "durable"},
+		{"rewinds", func(c *core.Capabilities) { c.Rewinds = true }, "rewinds"},
 		{"total order", func(c *core.Capabilities) { c.Order = core.OrderTotal }, "order"},
 	} {
 		c := top

@@ -75,7 +75,7 @@ func TestE15OrderOverPulsar(t *testing.T) {
 			s.stops()
 			want, order := []uint64{1, 2, 3}, "comes back behind those under way"
 			if tt.kind == settings.TypeExclusive || tt.kind == settings.TypeFailover {
-				want = []uint64{0, 0, 0}
+				want, order = []uint64{0, 0, 0}, "its scope goes back to it: those behind it come again"
 			}
 			if tt.kind == settings.TypeShared {
 				order = "comes back; there is no order" // promised; one service has it

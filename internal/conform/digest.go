@@ -33,6 +33,9 @@ func Digest(profiles []core.Capabilities, publishing *core.Publishing) string {
 		if c.Recounts {
 			lines[i] += " recounts=true"
 		}
+		if c.Rewinds {
+			lines[i] += " rewinds=true"
+		}
 	}
 	slices.Sort(lines)
 	lines = append([]string{"longshore capabilities 1"}, slices.Compact(lines)...)

@@ -62,6 +62,7 @@ func FromCapabilities(c core.Capabilities) *transportpb.Capabilities {
 		Unsettled: transportpb.Unsettled(c.Unsettled),
 		Durable:   c.Durable,
 		Order:     transportpb.OrderMode(c.Order),
+		Rewinds:   c.Rewinds,
 	}
 }
 
@@ -80,6 +81,7 @@ func ToCapabilities(p *transportpb.Capabilities) core.Capabilities {
 		Unsettled: known(p.GetUnsettled(), core.UnsettledOnTimeout),
 		Durable:   p.GetDurable(),
 		Order:     known(p.GetOrder(), core.OrderTotal),
+		Rewinds:   p.GetRewinds(),
 	}
 }
 

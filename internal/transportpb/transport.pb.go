@@ -1103,7 +1103,10 @@ type Capabilities struct {
 	// The order of deliveries.
 	Order OrderMode `protobuf:"varint,11,opt,name=order,proto3,enum=longshore.transport.v1.OrderMode" json:"order,omitempty"`
 	// The count lies in the source's memory.
-	Recounts      bool `protobuf:"varint,12,opt,name=recounts,proto3" json:"recounts,omitempty"`
+	Recounts bool `protobuf:"varint,12,opt,name=recounts,proto3" json:"recounts,omitempty"`
+	// A requeue takes the scope back to it: what was delivered from behind it is
+	// void and comes again in order.
+	Rewinds       bool `protobuf:"varint,13,opt,name=rewinds,proto3" json:"rewinds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1218,6 +1221,13 @@ func (x *Capabilities) GetOrder() OrderMode {
 func (x *Capabilities) GetRecounts() bool {
 	if x != nil {
 		return x.Recounts
+	}
+	return false
+}
+
+func (x *Capabilities) GetRewinds() bool {
+	if x != nil {
+		return x.Rewinds
 	}
 	return false
 }
@@ -4472,7 +4482,7 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\aMessage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x128\n" +
 	"\aheaders\x18\x02 \x03(\v2\x1e.longshore.transport.v1.HeaderR\aheaders\x12\x18\n" +
-	"\apayload\x18\x03 \x01(\fR\apayload\"\x91\x04\n" +
+	"\apayload\x18\x03 \x01(\fR\apayload\"\xab\x04\n" +
 	"\fCapabilities\x121\n" +
 	"\x03ack\x18\x01 \x01(\x0e2\x1f.longshore.transport.v1.AckModeR\x03ack\x12=\n" +
 	"\arequeue\x18\x02 \x01(\x0e2#.longshore.transport.v1.RequeueModeR\arequeue\x12\x1b\n" +
@@ -4486,7 +4496,8 @@ const file_longshore_transport_v1_transport_proto_rawDesc = "" +
 	"\adurable\x18\n" +
 	" \x01(\bR\adurable\x127\n" +
 	"\x05order\x18\v \x01(\x0e2!.longshore.transport.v1.OrderModeR\x05order\x12\x1a\n" +
-	"\brecounts\x18\f \x01(\bR\brecounts\"\xd1\x02\n" +
+	"\brecounts\x18\f \x01(\bR\brecounts\x12\x18\n" +
+	"\arewinds\x18\r \x01(\bR\arewinds\"\xd1\x02\n" +
 	"\n" +
 	"Publishing\x12;\n" +
 	"\bconfirms\x18\x01 \x01(\x0e2\x1f.longshore.transport.v1.ConfirmR\bconfirms\x12;\n" +

@@ -24,7 +24,7 @@ func TestInspectProfiles(t *testing.T) {
 	keyed := counting
 	keyed.Order = core.OrderPerScope
 	plain := keyed
-	plain.Counts, plain.Recounts = core.CountNone, false
+	plain.Counts, plain.Recounts, plain.Rewinds = core.CountNone, false, true
 	timed := func(c core.Capabilities) core.Capabilities {
 		c.MaxDelay, c.MaxHold, c.Unsettled = timeout, timeout, core.UnsettledOnTimeout
 		return c

@@ -66,8 +66,10 @@ func (t *Transport) Describe() pluginapi.Spec {
 		Seeks:        true,
 		LinkStates:   true,
 	}
-	for _, timeout := range []time.Duration{0, maxAckTimeout} { // those of other types lie within
-		spec.Ceilings = append(spec.Ceilings, pluginapi.HeldCapabilities(source(settings.TypeKeyShared, timeout)))
+	for _, kind := range []string{settings.TypeKeyShared, settings.TypeFailover} { // those of the other types lie within
+		for _, timeout := range []time.Duration{0, maxAckTimeout} {
+			spec.Ceilings = append(spec.Ceilings, pluginapi.HeldCapabilities(source(kind, timeout)))
+		}
 	}
 	return spec
 }
@@ -82,6 +84,8 @@ func source(kind string, timeout time.Duration) core.Capabilities {
 	}
 	if counts(kind) {
 		c.Counts, c.Recounts = core.CountNative, true
+	} else {
+		c.Rewinds = true
 	}
 	if kind == settings.TypeShared {
 		c.Order = core.OrderNone

@@ -67,6 +67,7 @@ type Profile struct {
 	Unsettled core.Unsettled   `json:"unsettled"`
 	Durable   bool             `json:"durable"`
 	Order     core.OrderMode   `json:"order"`
+	Rewinds   bool             `json:"rewinds,omitempty"` // a requeue takes the scope back to it
 }
 
 // Publishing is what the destination can do.
@@ -135,6 +136,7 @@ func profile(c *core.Capabilities) Profile {
 	return Profile{
 		Ack: c.Ack, Requeue: c.Requeue, MaxDelay: core.Duration(c.MaxDelay), MaxHold: core.Duration(c.MaxHold), Extend: c.Extend,
 		Reject: c.Reject, Counts: c.Counts, Recounts: c.Recounts, Address: c.Address != "", Unsettled: c.Unsettled, Durable: c.Durable, Order: c.Order,
+		Rewinds: c.Rewinds,
 	}
 }
 

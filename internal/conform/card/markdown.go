@@ -102,6 +102,9 @@ func (c *Card) profiles(b *strings.Builder) {
 		if p.MaxDelay > 0 {
 			requeue += ", " + below(p.MaxDelay, "")
 		}
+		if p.Rewinds {
+			requeue += ", takes its scope back to it"
+		}
 		if p.Extend {
 			hold += ", can be extended"
 		}

@@ -47,6 +47,7 @@ type Source struct {
 	Unsettled  core.Unsettled   `json:"unsettled"`
 	Durable    bool             `json:"durable"`
 	Order      core.OrderMode   `json:"order"`
+	Rewinds    bool             `json:"rewinds,omitempty"` // a requeue takes the scope back to it
 }
 
 // Destination is what destinations can do.
@@ -96,7 +97,7 @@ func source(c core.Capabilities) Source {
 	return Source{
 		Ack: c.Ack, Requeue: c.Requeue, MaxDelay: limit(c.MaxDelay), MaxHold: limit(c.MaxHold), Extend: c.Extend,
 		Reject: c.Reject, Counts: c.Counts, Recounts: c.Recounts, OwnAddress: c.Address != "", Unsettled: c.Unsettled, Durable: c.Durable,
-		Order: c.Order,
+		Order: c.Order, Rewinds: c.Rewinds,
 	}
 }
 

@@ -71,6 +71,9 @@ func (c Source) words() []string {
 	case core.RequeueDelayed:
 		words = append(words, "requeues after a delay"+below(c.MaxDelay))
 	}
+	if c.Rewinds {
+		words = append(words, "a requeue takes its scope back to it")
+	}
 	if c.Reject != core.RejectNone {
 		words = append(words, "rejects ("+c.Reject.String()+")")
 	}
