@@ -116,6 +116,7 @@ func acksSingle(c core.Capabilities) bool   { return c.Ack == core.AckSingle }
 func cumulative(c core.Capabilities) bool   { return c.Ack == core.AckCumulative }
 func canRequeue(c core.Capabilities) bool   { return c.Requeue != core.RequeueNone }
 func canDelay(c core.Capabilities) bool     { return c.Requeue == core.RequeueDelayed }
+func rewinds(c core.Capabilities) bool      { return c.Rewinds }
 func canReject(c core.Capabilities) bool    { return c.Reject != core.RejectNone }
 func canExtend(c core.Capabilities) bool    { return c.Extend }
 func counts(c core.Capabilities) bool       { return c.Counts == core.CountNative }

@@ -22,6 +22,7 @@ func settleBackCases() []Case {
 			Claim:   "REQUEUE with a delay brings the message back no sooner; its credit returns at once and others go on.",
 			Applies: applies(reads, with("a delayed requeue", canDelay)), Needs: feeds, Run: settleDelayed,
 		},
+		rewindCase(),
 		{
 			ID: "settle/reject", Section: sectionVerdicts,
 			Claim:   "REJECT gets rid of the message for good: it does not come again, after a restart either.",

@@ -173,6 +173,7 @@ func settleIdentity(t *Trial) {
 	again := s.again(back, nil, "")
 	s.renewed(back, again, byRequeue)
 	s.letGo(present(again)...)
+	left = s.rewoundOf(left)
 	s.End()
 	p.Close()
 	if len(left) == 0 {

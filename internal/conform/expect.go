@@ -70,7 +70,7 @@ func (s *Sub) first(keys []string) []*Delivery {
 // extra lets go of deliveries that no case asked for.
 func (s *Sub) extra(ds []*Delivery) {
 	for _, d := range ds {
-		if s.t.own(d.Key) && !cumulative(d.Caps) && !hasHold(d.Caps) { // of those some were let go of
+		if s.t.own(d.Key) && !cumulative(d.Caps) && !hasHold(d.Caps) && !rewinds(d.Caps) { // of those some were let go of
 			s.t.Notef("message %s came again without a reason that the case gave", d.Key)
 		}
 	}
@@ -124,8 +124,8 @@ func (s *Sub) overtaken(d *Delivery) bool {
 }
 
 // expect decides one delivery and reports whether the answer is as wanted. The
-// delivery may have become void in between, by the end of its hold: then it is
-// stale, and only an ack may count still.
+// delivery may have become void in between, by the end of its hold or by a requeue
+// that rewinds: then it is stale, and only an ack may count still.
 func (s *Sub) expect(d *Delivery, run frame.VerdictRun, want frame.SettleStatus) bool {
 	run.First, run.Count = d.ID, 1
 	r := s.Result(run)
@@ -133,7 +133,7 @@ func (s *Sub) expect(d *Delivery, run frame.VerdictRun, want frame.SettleStatus)
 		return true
 	}
 	if r.Status == frame.SettleStale && s.overtaken(d) || r.Status == frame.SettleDone && run.Kind == core.VerdictAck && s.voided(d) {
-		s.t.Notef("the hold of a delivery ended before its %s", verdictWord(&run))
+		s.t.Notef("a delivery was void before its %s", verdictWord(&run))
 		return false
 	}
 	s.t.Errorf("%s of delivery %d was answered %s in place of %s%s", verdictWord(&run), d.ID, statusWord(r.Status), statusWord(want), because(r.Fault))

@@ -33,7 +33,7 @@ func (s *Sub) intact(d *Delivery) {
 // kill, and where a hold may have ended, more is no fault.
 func (s *Sub) once(old, more []*Delivery) {
 	for _, d := range more {
-		if d.Key == "" || hasHold(d.Caps) || !slices.ContainsFunc(old, func(o *Delivery) bool { return o.Key == d.Key }) {
+		if d.Key == "" || hasHold(d.Caps) || rewinds(d.Caps) || !slices.ContainsFunc(old, func(o *Delivery) bool { return o.Key == d.Key }) {
 			continue
 		}
 		if s.t.killed.Load() {

@@ -127,6 +127,8 @@ type Settling struct {
 	Reversed      bool           // results of a frame come in reverse order
 	NoDelay       bool           // delays of REQUEUE are ignored
 	SameCount     bool           // REQUEUE does not raise the count
+	NoRewind      bool           // REQUEUE makes nothing else void
+	RewindsAll    bool           // it makes void what stands before it too
 	AtEnd         pb.VerdictKind // of what is unsettled at an orderly end; unspecified: none
 }
 

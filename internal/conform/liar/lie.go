@@ -11,12 +11,14 @@ type Lie struct {
 	Cases []string // ids of the conformance cases of which at least one has to fail
 	Cut   bool     // it shows only where the connection is cut, see the setting "cut"
 	Hold  bool     // it shows only where holds end, see the setting "hold"
-	tell  func(c *Conduct)
+	// Rewinds: it shows only where a requeue rewinds, see the setting "requeue".
+	Rewinds bool
+	tell    func(c *Conduct)
 }
 
 // Lies returns all lies.
 func Lies() []Lie {
-	return slices.Concat(processLies(), callLies(), publishLies(), deliveryLies(), settleLies(), voidLies(), holdLies(), promiseLies())
+	return slices.Concat(processLies(), callLies(), publishLies(), deliveryLies(), settleLies(), voidLies(), holdLies(), rewindLies(), promiseLies())
 }
 
 // Find returns the conduct of a lie; "" is honest. ok is false where there is no

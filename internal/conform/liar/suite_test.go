@@ -25,6 +25,9 @@ func subject(t *testing.T, lie liar.Lie) conform.Subject {
 	if lie.Hold {
 		set["hold"] = hold
 	}
+	if lie.Rewinds {
+		set["requeue"] = "rewinds"
+	}
 	if lie.Cut || lie.Name == "" {
 		file := filepath.Join(t.TempDir(), "cut")
 		set["cut"] = file
@@ -78,9 +81,20 @@ func TestHonest(t *testing.T) {
 
 // TestHonestHold proves one whose deliveries have a hold, where that matters.
 func TestHonestHold(t *testing.T) {
-	results, err := run(t.Context(), subject(t, liar.Lie{Hold: true}), host(t), func(id string) bool {
+	honestWith(t, liar.Lie{Hold: true}, "inspect", "credit", "settle", "honesty", "unsettled")
+}
+
+// TestHonestRewind proves one whose requeues rewind, where that matters.
+func TestHonestRewind(t *testing.T) {
+	honestWith(t, liar.Lie{Rewinds: true}, "inspect", "settle", "unsettled")
+}
+
+// honestWith proves an honest plugin with the settings of a lie.
+func honestWith(t *testing.T, lie liar.Lie, areas ...string) {
+	t.Helper()
+	results, err := run(t.Context(), subject(t, lie), host(t), func(id string) bool {
 		area, _, _ := strings.Cut(id, "/")
-		return slices.Contains([]string{"inspect", "credit", "settle", "honesty", "unsettled"}, area)
+		return slices.Contains(areas, area)
 	})
 	if err != nil {
 		t.Fatal(err)

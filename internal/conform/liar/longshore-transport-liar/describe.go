@@ -21,7 +21,7 @@ const (
 
 // capabilities of the deliveries of a queue. address is its name; ceilings have
 // any, to say that there is one.
-func capabilities(address string, hold time.Duration) []*pb.Capabilities {
+func capabilities(address string, hold time.Duration, rewinds bool) []*pb.Capabilities {
 	return []*pb.Capabilities{{
 		MaxHold:   int64(hold),
 		Extend:    hold > 0,
@@ -34,6 +34,7 @@ func capabilities(address string, hold time.Duration) []*pb.Capabilities {
 		Unsettled: pb.Unsettled_UNSETTLED_ON_DISCONNECT,
 		Durable:   true,
 		Order:     pb.OrderMode_ORDER_MODE_TOTAL,
+		Rewinds:   rewinds,
 	}}
 }
 
@@ -63,7 +64,7 @@ func (p *plugin) describe(context.Context, *pb.DescribeRequest) (*pb.DescribeRes
 		SettingsSchema:     []byte(settingsSchema),
 		SubscriptionSchema: []byte(noOptions),
 		PublishSchema:      []byte(noOptions),
-		Ceilings:           append(capabilities("a queue's name", 0), capabilities("a queue's name", longestHold)...),
+		Ceilings:           append(capabilities("a queue's name", 0, true), capabilities("a queue's name", longestHold, true)...),
 		Publishing:         publishing(),
 		LinkStates:         true,
 	}
@@ -87,7 +88,7 @@ func (p *plugin) inspect(_ context.Context, r *pb.InspectRequest) (*pb.InspectRe
 	}
 	for _, g := range r.GetRegistrations() {
 		out.Registrations = append(out.Registrations, &pb.RegistrationReport{
-			Profiles: capabilities(g.GetName(), p.hold()),
+			Profiles: capabilities(g.GetName(), p.hold(), p.rewinds()),
 			Shares:   others(readers[g.GetName()], g.GetId()),
 			Findings: findings("a subscription", g.GetName(), g.GetOptions()),
 		})

@@ -37,6 +37,9 @@ func (s *subscription) wait() ([]*pb.SubscribeResponse, error) {
 	defer s.q.mu.Unlock()
 	for {
 		receiving := s.mayReceive()
+		if !s.stopped {
+			s.rewind()
+		}
 		if len(s.held) > 0 && (!receiving || s.read) {
 			runs := s.held
 			s.held = nil

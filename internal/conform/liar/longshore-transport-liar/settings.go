@@ -20,6 +20,7 @@ type settings struct {
 	lie     string // "" = honest, but for a file beside the executable
 	stalled string // destination that never answers
 	hold    string // how long a delivery may stay unsettled; "" = for ever
+	requeue string // "rewinds" = it makes void what was delivered from behind it
 	cut     string // file whose every change of size cuts the connection
 	token   string // a secret that opens nothing
 }
@@ -34,6 +35,7 @@ const settingsSchema = `{
     "lie": {"type": "string", "default": "", "description": "name of a way to break the protocol"},
     "stalled": {"type": "string", "default": "", "description": "destination that never answers"},
     "hold": {"type": "string", "default": "", "description": "how long a delivery may stay unsettled, as 1500ms; for ever without it"},
+    "requeue": {"type": "string", "enum": ["", "rewinds"], "default": "", "description": "rewinds: what was delivered from behind it is void and comes again"},
     "cut": {"type": "string", "default": "", "description": "file whose every change of size cuts the connection to the queues"},
     "token": {"type": "string", "default": "", "writeOnly": true, "x-longshore-secret": true, "description": "secret that is asked for nowhere"}
   }
@@ -50,7 +52,7 @@ const noOptions = `{
 // readSettings returns the settings and all that is wrong with them.
 func readSettings(text []byte) (settings, []*pb.Diagnostic) {
 	var s settings
-	fields := map[string]*string{"dir": &s.dir, "lie": &s.lie, "stalled": &s.stalled, "hold": &s.hold, "cut": &s.cut, "token": &s.token}
+	fields := map[string]*string{"dir": &s.dir, "lie": &s.lie, "stalled": &s.stalled, "hold": &s.hold, "requeue": &s.requeue, "cut": &s.cut, "token": &s.token}
 	given, wrong := object(text)
 	if wrong != nil {
 		return s, []*pb.Diagnostic{wrong}
@@ -77,6 +79,9 @@ func readSettings(text []byte) (settings, []*pb.Diagnostic) {
 	}
 	if d, err := time.ParseDuration(s.hold); s.hold != "" && (err != nil || d <= 0 || d >= longestHold) {
 		all = append(all, &pb.Diagnostic{Path: "hold", Message: "is no time between 0 and " + longestHold.String(), Fix: "write it as 1500ms"})
+	}
+	if s.requeue != "" && s.requeue != requeueRewinds {
+		all = append(all, &pb.Diagnostic{Path: "requeue", Message: fmt.Sprintf("there is no %q", s.requeue), Fix: "write " + requeueRewinds + ", or leave it out"})
 	}
 	if _, ok := liar.Find(s.lie); !ok {
 		all = append(all, &pb.Diagnostic{Path: "lie", Message: fmt.Sprintf("there is no lie %q", s.lie), Fix: "leave it out to be honest"})

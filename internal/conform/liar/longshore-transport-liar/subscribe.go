@@ -62,7 +62,7 @@ func (p *plugin) subscribe(stream grpc.ServerStream) error {
 		return err
 	}
 	defer s.finish()
-	started := &pb.Started{Profiles: capabilities(s.q.name, p.hold())}
+	started := &pb.Started{Profiles: capabilities(s.q.name, p.hold(), p.rewinds())}
 	if s.conduct.Started != nil {
 		s.conduct.Started(started)
 	}
