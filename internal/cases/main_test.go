@@ -3,6 +3,7 @@
 package cases
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -17,6 +18,10 @@ import (
 func TestMain(m *testing.M) {
 	if config := os.Getenv(envChild); config != "" {
 		os.Exit(childMain(config))
+	}
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		_ = p.Value.Set("6") // whatever processors there are: most of what the tests do is wait
 	}
 	root, err := os.MkdirTemp("", "ls-k-") // short: sockets are put below it
 	if err != nil {
