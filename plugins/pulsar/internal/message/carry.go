@@ -12,7 +12,7 @@ import (
 // carry is what a dead letter needs of the delivery that it stems from.
 type carry struct {
 	own
-	as string // the topic as subscribed
+	as []byte // the topic as subscribed
 	id topic.ID
 }
 
@@ -28,27 +28,30 @@ const (
 // a limit beside its message. A longer one is a header alone.
 const maxCarried = 64 << 10
 
-func (c *carry) size() int {
-	return 2 + topic.MaxPosition + 4*binary.MaxVarintLen64 + len(c.as) + len(c.key) + len(c.orderingKey)
+// carrySize is how much a carry takes at most.
+func carrySize(o *own, as string) int {
+	return 2 + topic.MaxPosition + 4*binary.MaxVarintLen64 + len(as) + len(short(o.key)) + len(short(o.orderingKey))
 }
 
-func (c *carry) append(dst []byte) []byte {
-	dst = topic.AppendID(append(dst, carryMark, carryVersion), c.id)
-	dst = binary.AppendUvarint(dst, uint64(c.eventTime))
-	for _, text := range [...]string{c.as, short(c.key), short(c.orderingKey)} {
-		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+// appendCarry appends the carry of a delivery.
+func appendCarry(dst []byte, o *own, as string, id topic.ID) []byte {
+	dst = topic.AppendID(append(dst, carryMark, carryVersion), id)
+	dst = binary.AppendUvarint(dst, uint64(o.eventTime))
+	dst = append(binary.AppendUvarint(dst, uint64(len(as))), as...)
+	for _, key := range [...][]byte{short(o.key), short(o.orderingKey)} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(key))), key...)
 	}
 	return dst
 }
 
-func short(key string) string {
+func short(key []byte) []byte {
 	if len(key) > maxCarried {
-		return ""
+		return nil
 	}
 	return key
 }
 
-// parseCarry reads a carry, and reports whether it is one of ours.
+// parseCarry reads a carry, and reports whether it is one of ours. Its texts lie in b.
 func parseCarry(b []byte) (c carry, ok bool) {
 	if len(b) < 2 || b[0] != carryMark || b[1] != carryVersion {
 		return carry{}, false
@@ -63,12 +66,12 @@ func parseCarry(b []byte) (c carry, ok bool) {
 	}
 	b = b[n:]
 	c.id, c.eventTime = id, int64(at)
-	for _, text := range []*string{&c.as, &c.key, &c.orderingKey} {
+	for _, text := range []*[]byte{&c.as, &c.key, &c.orderingKey} {
 		size, n := binary.Uvarint(b)
 		if n <= 0 || size > uint64(len(b)-n) {
 			return carry{}, false
 		}
-		*text = string(b[n : n+int(size)])
+		*text = b[n : n+int(size) : n+int(size)]
 		b = b[n+int(size):]
 	}
 	return c, len(b) == 0

@@ -3,11 +3,10 @@
 package message
 
 import (
-	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
+	"slices"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // The properties that say where a dead letter was read, as Pulsar's clients name
@@ -24,35 +23,33 @@ const deadLetterProperties = 2
 // carry, which is none of ours where another endpoint delivered the message: then it
 // is For. A dead letter of ours keeps key, ordering key and event time, whatever
 // became of their headers; RealTopic and OriginMessageID are added where they are
-// absent; the count of copies is left off, for the server counts (S-PUL-08).
-func DeadLetter(m *core.Message, o Options, carried []byte) *pulsar.ProducerMessage {
+// absent; the count of copies is left off, for the server counts (S-PUL-08). Values
+// lie in the memory of m and of the carry.
+func DeadLetter(m *core.Message, o Options, carried []byte) wire.Outgoing {
 	c, ours := parseCarry(carried)
 	if !ours {
 		return For(m, o)
 	}
-	out := For(m, Options{})
-	if c.key != "" {
-		out.Key = c.key
+	out := of(m, deadLetterProperties)
+	if len(c.key) > 0 {
+		out.Key = string(c.key)
 	}
-	if c.orderingKey != "" {
-		out.OrderingKey = c.orderingKey
+	if len(c.orderingKey) > 0 {
+		out.OrderingKey = string(c.orderingKey)
 	}
 	if c.eventTime > 0 {
-		out.EventTime = time.UnixMilli(c.eventTime)
+		out.EventTime = c.eventTime
 	}
-	o.apply(out)
-	for name := range out.Properties {
-		if is(name, core.CountHeader) || name == emptyMark {
-			delete(out.Properties, name)
+	o.apply(&out)
+	out.Properties = slices.DeleteFunc(out.Properties, func(p wire.OutgoingProperty) bool {
+		return is(p.Name, core.CountHeader) || p.Name == emptyMark
+	})
+	add := func(name string, value []byte) {
+		if !slices.ContainsFunc(out.Properties, func(p wire.OutgoingProperty) bool { return p.Name == name }) {
+			out.Properties = append(out.Properties, wire.OutgoingProperty{Name: name, Value: value})
 		}
 	}
-	if out.Properties == nil {
-		out.Properties = make(map[string]string, deadLetterProperties)
-	}
-	for name, value := range map[string]string{RealTopic: c.as, OriginMessageID: c.id.String()} {
-		if _, ok := out.Properties[name]; !ok {
-			out.Properties[name] = value
-		}
-	}
+	add(RealTopic, c.as)
+	add(OriginMessageID, c.id.AppendText(nil))
 	return out
 }

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/headers"
+	"github.com/longshore-go/longshore/plugins/internal/names"
 	"github.com/longshore-go/longshore/plugins/internal/poison"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // A Delivered is what a delivery has of its message.
@@ -24,8 +24,7 @@ type Delivered struct {
 	PublishedAt time.Time
 }
 
-// Memory is what a Decoder takes lists of headers, their values, positions and
-// carries from. The zero value has none yet; it grows to what was needed, within
+// Memory is what a Decoder takes lists of headers, positions and carries from. The zero value has none yet; it grows to what was needed, within
 // bounds.
 type Memory struct {
 	lists headers.Memory
@@ -45,13 +44,14 @@ const (
 	mostBytes  = 256 << 10
 )
 
-// A Decoder reads messages of the client. Payloads stay where they are. The zero
-// value is ready; one goroutine uses it at a time.
+// A Decoder reads messages. Payloads and values stay where they are: in the memory of
+// their frames, which nobody uses again. The zero value is ready; one goroutine uses
+// it at a time.
 type Decoder struct {
 	lists  headers.Lists
 	memory *Memory
 	free   []byte // the rest of memory.bytes
-	names  []string
+	names  names.Table
 }
 
 // Use makes the decoder take from m from now on, from its beginning: nothing that
@@ -68,37 +68,37 @@ func (d *Decoder) Use(m *Memory) {
 }
 
 // Decode reads a message of a source. The headers of the key, the ordering key and
-// the event time come first where the message has these; then its properties by
-// name, for the client gives them without their order. A property that has the name
-// of one of the three is left out where that contradicts it. The list has room for
-// one more.
-func (d *Decoder) Decode(s *Source, msg pulsar.Message) Delivered {
-	own := own{key: msg.Key(), orderingKey: msg.OrderingKey(), eventTime: eventTime(msg.EventTime())}
-	out := Delivered{ID: s.ID(msg.ID()), PublishedAt: msg.PublishTime()}
-	properties := msg.Properties()
-	c := carry{as: s.As, id: out.ID, own: own}
-	block := d.take(own.size() + valuesSize(properties) + topic.MaxPosition + len(s.base) + c.size())
+// the event time come first where the message has these; then its properties, as their
+// producer has ordered them. Of a name that comes again the last value counts. A
+// property that has the name of one of the three is left out where that contradicts it.
+// The list has room for one more.
+func (d *Decoder) Decode(s *Source, msg *wire.Message) Delivered {
+	own := own{key: msg.Key, orderingKey: msg.OrderingKey, eventTime: max(msg.EventTime, 0)}
+	out := Delivered{ID: s.ID(msg.ID), PublishedAt: time.UnixMilli(msg.PublishTime)}
+	block := d.take(maxDecimal + topic.MaxPosition + len(s.base) + carrySize(&own, s.As))
 
-	list := d.lists.Room(len(properties) + owns + 1)
+	list := d.lists.Room(len(msg.Properties) + owns + 1)
 	list, block = own.headers(list, block)
-	d.names = d.names[:0]
-	for name := range properties {
-		d.names = append(d.names, name)
-	}
-	slices.Sort(d.names)
-	for _, name := range d.names {
+	var places places
+	for i := range msg.Properties {
+		p := &msg.Properties[i]
+		name := d.names.Intern(p.Name)
 		if own.hides(name) || name == emptyMark {
 			continue
 		}
-		var value []byte
-		value, block = cut(block, properties[name])
-		list = append(list, core.Header{Name: name, Value: value})
+		if at, again := place(&places, list, name, nameOfHeader); again {
+			list[at].Value = slices.Clip(p.Value)
+		} else {
+			list = append(list, core.Header{Name: name, Value: slices.Clip(p.Value)})
+		}
 	}
-	out.Message = core.Message{Name: s.As, Headers: d.lists.Take(list), Payload: msg.Payload()}
+	out.Message = core.Message{Name: s.As, Headers: d.lists.Take(list), Payload: slices.Clip(msg.Payload)}
 	out.Position = slices.Clip(topic.AppendPosition(block[:0], s.base, out.ID))
-	out.Carry = slices.Clip(c.append(block[len(out.Position):][:0]))
+	out.Carry = slices.Clip(appendCarry(block[len(out.Position):][:0], &own, s.As, out.ID))
 	return out
 }
+
+func nameOfHeader(h *core.Header) string { return h.Name }
 
 // take returns n bytes.
 func (d *Decoder) take(n int) []byte {
@@ -115,24 +115,10 @@ func (d *Decoder) take(n int) []byte {
 	return block
 }
 
-// cut copies a text to the front of a block, and returns it and the rest.
-func cut(block []byte, text string) (value, rest []byte) {
-	n := copy(block, text)
-	return block[:n:n], block[n:]
-}
-
-func valuesSize(properties map[string]string) int {
-	n := 0
-	for _, v := range properties {
-		n += len(v)
-	}
-	return n
-}
-
 // own is what a message has beside payload and properties.
 type own struct {
-	key         string
-	orderingKey string
+	key         []byte
+	orderingKey []byte
 	eventTime   int64 // milliseconds since 1970, 0 = none
 }
 
@@ -142,21 +128,16 @@ const owns = 3
 // maxDecimal is the longest an int64 is in decimal.
 const maxDecimal = 20
 
-func (o own) size() int { return len(o.key) + len(o.orderingKey) + maxDecimal }
-
-// headers appends the headers; their values lie in the block.
-func (o own) headers(list core.Headers, block []byte) (core.Headers, []byte) {
-	var value []byte
-	if o.key != "" {
-		value, block = cut(block, o.key)
-		list = append(list, core.Header{Name: KeyHeader, Value: value})
+// headers appends the headers; the value of the time lies in the block.
+func (o *own) headers(list core.Headers, block []byte) (core.Headers, []byte) {
+	if len(o.key) > 0 {
+		list = append(list, core.Header{Name: KeyHeader, Value: slices.Clip(o.key)})
 	}
-	if o.orderingKey != "" {
-		value, block = cut(block, o.orderingKey)
-		list = append(list, core.Header{Name: OrderingKeyHeader, Value: value})
+	if len(o.orderingKey) > 0 {
+		list = append(list, core.Header{Name: OrderingKeyHeader, Value: slices.Clip(o.orderingKey)})
 	}
 	if o.eventTime > 0 {
-		value = strconv.AppendInt(block[:0], o.eventTime, 10)
+		value := strconv.AppendInt(block[:0], o.eventTime, 10)
 		list = append(list, core.Header{Name: EventTimeHeader, Value: slices.Clip(value)})
 		block = block[len(value):]
 	}
@@ -164,12 +145,12 @@ func (o own) headers(list core.Headers, block []byte) (core.Headers, []byte) {
 }
 
 // hides reports whether a property gives way to a header of the message's own.
-func (o own) hides(name string) bool {
+func (o *own) hides(name string) bool {
 	switch kindOf(name) {
 	case kindKey:
-		return o.key != ""
+		return len(o.key) > 0
 	case kindOrderingKey:
-		return o.orderingKey != ""
+		return len(o.orderingKey) > 0
 	case kindEventTime:
 		return o.eventTime > 0
 	default:

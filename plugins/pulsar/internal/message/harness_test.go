@@ -3,57 +3,33 @@
 package message
 
 import (
-	"maps"
-	"slices"
 	"testing"
-	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
 	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// sample is a message as the client delivers it.
-type sample struct {
-	pulsar.Message
-
-	id          pulsar.MessageID
-	payload     []byte
-	properties  map[string]string
-	key         string
-	orderingKey string
-	event       time.Time
-	published   time.Time
-}
-
-func (s *sample) ID() pulsar.MessageID          { return s.id }
-func (s *sample) Payload() []byte               { return s.payload }
-func (s *sample) Properties() map[string]string { return s.properties }
-func (s *sample) Key() string                   { return s.key }
-func (s *sample) OrderingKey() string           { return s.orderingKey }
-func (s *sample) EventTime() time.Time          { return s.event }
-func (s *sample) PublishTime() time.Time        { return s.published }
-
-// batched is an id of a message in a batch, which the client's own constructor cannot
-// make.
-type batched struct {
-	pulsar.MessageID
-	size int32
-}
-
-func (b batched) BatchSize() int32 { return b.size }
 
 // source is partition 3 of public/default/orders, subscribed as "orders".
 func source() *Source {
 	return NewSource(topic.Name{Tenant: "public", Namespace: "default", Local: "orders", Partition: 3}, "orders")
 }
 
-func none(ledger, entry int64) pulsar.MessageID {
-	return batched{pulsar.NewMessageID(ledger, entry, 0, 0), 1}
+func none(ledger, entry int64) wire.MessageID {
+	return wire.MessageID{Ledger: ledger, Entry: entry, Batch: wire.NoBatch}
+}
+
+// properties are those of name, value, name, value ...
+func properties(texts ...string) []wire.Property {
+	var ps []wire.Property
+	for i := 0; i < len(texts); i += 2 {
+		ps = append(ps, wire.Property{Name: []byte(texts[i]), Value: []byte(texts[i+1])})
+	}
+	return ps
 }
 
 // pairs are the headers of name, value, name, value ...
@@ -65,11 +41,11 @@ func pairs(texts ...string) core.Headers {
 	return h
 }
 
-// sorted are properties as text.
-func sorted(properties map[string]string) []string {
+// listed are properties as text.
+func listed(properties []wire.OutgoingProperty) []string {
 	var out []string
-	for _, k := range slices.Sorted(maps.Keys(properties)) {
-		out = append(out, k+"="+properties[k])
+	for _, p := range properties {
+		out = append(out, p.Name+"="+string(p.Value))
 	}
 	return out
 }

@@ -12,10 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // The headers that are no properties.
@@ -32,9 +31,9 @@ type Options struct {
 	EventTime   time.Time // zero = of the headers
 }
 
-// emptyMark is a property of messages that have neither payload nor property: the
-// client takes one for damaged, and acknowledges it unread, unless it has a property
-// or is part of a batch.
+// emptyMark is a property of messages that have neither payload nor property: clients
+// of other services that are made with pulsar-client-go take one for damaged, and
+// acknowledge it unread, unless it has a property or is part of a batch.
 const emptyMark = "x-longshore-empty"
 
 // kind is what becomes of a header.
@@ -102,19 +101,30 @@ func checkHeader(m *core.Message, i int) *core.Fault {
 }
 
 // parseEventTime reads milliseconds since 1970. 0 is no time in Pulsar.
-func parseEventTime(v []byte) (time.Time, bool) {
+func parseEventTime(v []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
-	if err != nil || n <= 0 {
-		return time.Time{}, false
-	}
-	return time.UnixMilli(n), true
+	return n, err == nil && n > 0
 }
 
 // For makes the message that is published for m. What Check refuses goes along as
-// well as it can: a header's last value, and an event time that is no number as a
-// property. The payload is m's own.
-func For(m *core.Message, o Options) *pulsar.ProducerMessage {
-	out := &pulsar.ProducerMessage{Payload: m.Payload}
+// well as it can: a name that comes again has its last value, and an event time that
+// is no number is a property. Payload and values are m's own.
+func For(m *core.Message, o Options) wire.Outgoing {
+	out := of(m, 0)
+	if len(out.Payload) == 0 && len(out.Properties) == 0 {
+		out.Properties = []wire.OutgoingProperty{{Name: emptyMark}}
+	}
+	o.apply(&out)
+	return out
+}
+
+// of makes the message of what m has, with room for more properties.
+func of(m *core.Message, more int) wire.Outgoing {
+	out := wire.Outgoing{Payload: m.Payload}
+	if n := len(m.Headers) + more; n > 0 {
+		out.Properties = make([]wire.OutgoingProperty, 0, n)
+	}
+	var places places
 	for i := range m.Headers {
 		h := &m.Headers[i]
 		switch kindOf(h.Name) {
@@ -130,27 +140,27 @@ func For(m *core.Message, o Options) *pulsar.ProducerMessage {
 				continue
 			}
 		}
-		if out.Properties == nil {
-			out.Properties = make(map[string]string, len(m.Headers)+deadLetterProperties)
+		p := wire.OutgoingProperty{Name: h.Name, Value: h.Value}
+		if at, again := place(&places, out.Properties, h.Name, nameOfProperty); again {
+			out.Properties[at] = p
+		} else {
+			out.Properties = append(out.Properties, p)
 		}
-		out.Properties[h.Name] = string(h.Value)
 	}
-	if len(out.Payload) == 0 && len(out.Properties) == 0 {
-		out.Properties = map[string]string{emptyMark: ""}
-	}
-	o.apply(out)
 	return out
 }
 
+func nameOfProperty(p *wire.OutgoingProperty) string { return p.Name }
+
 // apply sets what the options say.
-func (o Options) apply(out *pulsar.ProducerMessage) {
+func (o Options) apply(out *wire.Outgoing) {
 	if o.Key != "" {
 		out.Key = o.Key
 	}
 	if o.OrderingKey != "" {
 		out.OrderingKey = o.OrderingKey
 	}
-	if !o.EventTime.IsZero() {
-		out.EventTime = o.EventTime
+	if ms := o.EventTime.UnixMilli(); ms > 0 {
+		out.EventTime = ms
 	}
 }

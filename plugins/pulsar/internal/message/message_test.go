@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 func TestFor(t *testing.T) {
-	at := time.UnixMilli(1_700_000_000_123)
+	const at = 1_700_000_000_123
 	for _, tt := range []struct {
 		name       string
 		headers    core.Headers
 		options    Options
-		want       pulsar.ProducerMessage
+		want       wire.Outgoing
 		properties []string
 	}{
 		{name: "nothing"},
@@ -29,15 +29,20 @@ func TestFor(t *testing.T) {
 			properties: []string{"X-Tenant=acme", "empty=", "grüße=ß"},
 		},
 		{
+			name:       "the last value of a name",
+			headers:    pairs("b", "1", "a", "2", "b", "3"),
+			properties: []string{"b=3", "a=2"},
+		},
+		{
 			name:    "headers that are no properties, whatever their case",
 			headers: pairs("Partition-Key", "k1", "pulsar-ordering-key", "o1", "PULSAR-EVENT-TIME", "1700000000123"),
-			want:    pulsar.ProducerMessage{Key: "k1", OrderingKey: "o1", EventTime: at},
+			want:    wire.Outgoing{Key: "k1", OrderingKey: "o1", EventTime: at},
 		},
 		{
 			name:       "options beat headers",
 			headers:    pairs("partition-key", "k1", "pulsar-ordering-key", "o1", "pulsar-event-time", "1", "a", "b"),
-			options:    Options{Key: "k2", OrderingKey: "o2", EventTime: at},
-			want:       pulsar.ProducerMessage{Key: "k2", OrderingKey: "o2", EventTime: at},
+			options:    Options{Key: "k2", OrderingKey: "o2", EventTime: time.UnixMilli(at)},
+			want:       wire.Outgoing{Key: "k2", OrderingKey: "o2", EventTime: at},
 			properties: []string{"a=b"},
 		},
 		{
@@ -51,10 +56,10 @@ func TestFor(t *testing.T) {
 		got := For(m, tt.options)
 		properties := got.Properties
 		got.Properties = nil
-		if d := cmp.Diff(*got, tt.want); d != "" {
+		if d := cmp.Diff(got, tt.want); d != "" {
 			t.Errorf("%s: %s", tt.name, d)
 		}
-		if d := cmp.Diff(sorted(properties), tt.properties); d != "" {
+		if d := cmp.Diff(listed(properties), tt.properties); d != "" {
 			t.Errorf("%s: %s", tt.name, d)
 		}
 	}

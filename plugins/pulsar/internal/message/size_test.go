@@ -6,28 +6,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // What the client counts against the broker's limit is refused before it is sent.
 func TestCheckSize_S_PUL_31(t *testing.T) {
 	const limit = 1024
-	property := map[string]string{"a": strings.Repeat("v", 100)}
+	property := []wire.OutgoingProperty{{Name: "a", Value: make([]byte, 100)}}
 	for _, tt := range []struct {
 		name string
-		m    pulsar.ProducerMessage
+		m    wire.Outgoing
 		want string // of the fault, "" = none
 	}{
-		{"empty", pulsar.ProducerMessage{}, ""},
-		{"as large as can be", pulsar.ProducerMessage{Payload: make([]byte, 512)}, ""},
-		{"a byte more", pulsar.ProducerMessage{Payload: make([]byte, 513)}, "payload and headers have 513 bytes, the limit is 512: 1024 less 512"},
-		{"with a header", pulsar.ProducerMessage{Payload: make([]byte, 512-117), Properties: property}, ""},
-		{"with a header, a byte more", pulsar.ProducerMessage{Payload: make([]byte, 512-116), Properties: property}, "payload and headers have 513 bytes, the limit is 512"},
-		{"with a long key", pulsar.ProducerMessage{Key: strings.Repeat("k", 513)}, "payload and headers have 513 bytes"},
+		{"empty", wire.Outgoing{}, ""},
+		{"as large as can be", wire.Outgoing{Payload: make([]byte, 512)}, ""},
+		{"a byte more", wire.Outgoing{Payload: make([]byte, 513)}, "payload and headers have 513 bytes, the limit is 512: 1024 less 512"},
+		{"with a header", wire.Outgoing{Payload: make([]byte, 512-117), Properties: property}, ""},
+		{"with a header, a byte more", wire.Outgoing{Payload: make([]byte, 512-116), Properties: property}, "payload and headers have 513 bytes, the limit is 512"},
+		{"with a long key", wire.Outgoing{Key: strings.Repeat("k", 513)}, "payload and headers have 513 bytes"},
 	} {
 		f := message.CheckSize("jobs", &tt.m, limit)
 		switch {
@@ -41,16 +41,16 @@ func TestCheckSize_S_PUL_31(t *testing.T) {
 	}
 }
 
-// The client reads no message that has neither payload nor property.
+// The client that others are made with reads no message that has neither payload nor property.
 func TestEmptyMessagesHaveAProperty(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		m    core.Message
-		want map[string]string
+		want []wire.OutgoingProperty
 	}{
-		{"nothing", core.Message{}, map[string]string{"x-longshore-empty": ""}},
-		{"a key alone", core.Message{Headers: core.Headers{{Name: "partition-key", Value: []byte("k")}}}, map[string]string{"x-longshore-empty": ""}},
-		{"a header", core.Message{Headers: core.Headers{{Name: "a", Value: []byte("b")}}}, map[string]string{"a": "b"}},
+		{"nothing", core.Message{}, []wire.OutgoingProperty{{Name: "x-longshore-empty"}}},
+		{"a key alone", core.Message{Headers: core.Headers{{Name: "partition-key", Value: []byte("k")}}}, []wire.OutgoingProperty{{Name: "x-longshore-empty"}}},
+		{"a header", core.Message{Headers: core.Headers{{Name: "a", Value: []byte("b")}}}, []wire.OutgoingProperty{{Name: "a", Value: []byte("b")}}},
 		{"a payload", core.Message{Payload: []byte("a")}, nil},
 	} {
 		if diff := cmp.Diff(tt.want, message.For(&tt.m, message.Options{}).Properties); diff != "" {

@@ -3,11 +3,8 @@
 package message
 
 import (
-	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // Source is what the deliveries of one partition have in common. It does not
@@ -25,20 +22,12 @@ func NewSource(n topic.Name, as string) *Source {
 	return &Source{Topic: n, As: as, Scope: n.String(), base: n.Base().String()}
 }
 
-// ID is the id of a message of the partition. The client gives its messages the
-// partition's place among the topics of its consumer, and each one an index.
-func (s *Source) ID(id pulsar.MessageID) topic.ID {
-	own := topic.ID{Ledger: id.LedgerID(), Entry: id.EntryID(), Partition: int32(s.Topic.Partition), Batch: topic.NoBatch}
-	if id.BatchSize() > 1 {
-		own.Batch = id.BatchIdx()
+// ID is the id of a message of the partition. One that is alone in its entry has no
+// index, though its producer has made a batch of it.
+func (s *Source) ID(id wire.MessageID) topic.ID {
+	own := topic.ID{Ledger: id.Ledger, Entry: id.Entry, Partition: int32(s.Topic.Partition), Batch: topic.NoBatch}
+	if id.Size > 1 {
+		own.Batch = id.Batch
 	}
 	return own
-}
-
-// eventTime is the event time of a message in milliseconds since 1970, 0 = none.
-func eventTime(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return max(t.UnixMilli(), 0)
 }
