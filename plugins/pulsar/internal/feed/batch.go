@@ -5,14 +5,18 @@ package feed
 import (
 	"sync"
 
-	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-// The most that one batch holds. The bytes are exceeded by one message at most.
+// The most that one batch holds. It is exceeded by the messages of one entry at most.
 const (
 	batchMessages = 64
 	batchBytes    = 256 << 10
 )
+
+// mostSpare is how many messages a batch that is used again has room for. One that an
+// entry of more has made larger is not kept.
+const mostSpare = 1024
 
 // waiting is how many batches of all partitions wait to be taken.
 const waiting = 16
@@ -24,16 +28,19 @@ func places(queue, each, most int) int { return min(max((queue+each-1)/each, 1),
 // A Batch is messages of one partition in their order, or a word about it.
 type Batch struct {
 	Partition *Partition
-	// Epoch counts the consumers and connections of the partition. What was read in an
-	// earlier one and is not acked comes again.
+	// Epoch counts the consumers of the partition. What was read in an earlier one and is
+	// not acked comes again.
 	Epoch    uint64
-	Messages []pulsar.Message
-	// Back says that the partition is read again after its consumer or connection was
-	// gone: what was delivered with a smaller Epoch comes again. There are no messages.
+	Messages []wire.Message
+	// Back says that the partition is read again after its consumer was gone: what was
+	// delivered with a smaller Epoch comes again. There are no messages.
 	Back bool
 	// Lost says that the partition is read no more, for its topic is gone or has fewer
 	// of them. There are no messages.
 	Lost bool
+
+	from    *member // who gets the permits back
+	permits int     // that its entries took
 }
 
 // Stale reports whether the batch's messages come again by themselves, or were left
@@ -47,11 +54,14 @@ func (p *batches) take() *Batch {
 	if b, ok := p.pool.Get().(*Batch); ok {
 		return b
 	}
-	return &Batch{Messages: make([]pulsar.Message, 0, batchMessages)}
+	return &Batch{Messages: make([]wire.Message, 0, batchMessages)}
 }
 
 // give takes a batch back: its messages are not kept alive.
 func (p *batches) give(b *Batch) {
+	if cap(b.Messages) > mostSpare {
+		return
+	}
 	clear(b.Messages)
 	*b = Batch{Messages: b.Messages[:0]}
 	p.pool.Put(b)

@@ -6,11 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // Topic is a topic to read.
@@ -23,19 +22,21 @@ type Topic struct {
 type Config struct {
 	Client       *client.Client // connected
 	Subscription string
-	Type         pulsar.SubscriptionType
+	Type         wire.SubscriptionType
 	Topics       []Topic        // these, or
 	Pattern      *topic.Pattern // all that match
 
 	Earliest      bool          // a new subscription begins at the earliest message, else at the latest
 	ReceiverQueue int           // messages that the broker sends ahead, for each partition
-	ConsumerName  string        // "" = one that the library makes up
+	ConsumerName  string        // of all partitions' consumers, "" = one by chance
 	Discovery     time.Duration // between looks for partitions and topics
 	Attempts      int           // to open a partition at the start, 0 = until the context ends
 	RetryDelay    time.Duration // between them
 
-	// Tune changes the options of each consumer before it is made.
-	Tune func(*pulsar.ConsumerOptions)
+	// Turn is called where it becomes the turn of a partition's consumer on Failover, or
+	// that of another one, by the goroutine that reads the connection. It must not block.
+	// Batches that were read before may be taken still.
+	Turn func(p *Partition, active bool)
 	// Ended is called once where nothing can be read any more, from any goroutine. It
 	// must not block.
 	Ended func(*core.Fault)
@@ -44,12 +45,11 @@ type Config struct {
 
 // times are the waits of a feed. Tests shorten some.
 type times struct {
-	settle    time.Duration // before a consumer is made anew: what a broker does to its topic takes a moment
+	settle    time.Duration // before a lost consumer is made anew: what a broker does to its topic takes a moment
 	retry     time.Duration // between tries, doubled each time
 	retryMost time.Duration
-	answers   time.Duration // for calls that are out when their consumer is closed
-	closing   time.Duration // for the library to close a consumer that is replaced
-	first     time.Duration // until the first look whether a new consumer lives
+	answers   time.Duration // for acks that are out when their consumer is closed
+	closing   time.Duration // for the answer to a consumer's close, and for acks before a seek
 	proof     time.Duration // for the answer that proves life
 	doubt     time.Duration // for the answer to acks, which a living consumer gets in milliseconds
 }
@@ -61,7 +61,6 @@ func defaultTimes() times {
 		retryMost: 5 * time.Second,
 		answers:   100 * time.Millisecond,
 		closing:   5 * time.Second,
-		first:     50 * time.Millisecond,
 		proof:     10 * time.Second,
 		doubt:     2 * time.Second,
 	}

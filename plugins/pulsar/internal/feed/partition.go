@@ -4,16 +4,14 @@ package feed
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // Partition is one partition that a feed reads, or a topic that has none.
@@ -37,35 +35,17 @@ type Partition struct {
 	earliest bool          // where a subscription begins that is not there yet
 }
 
-// Ack acks messages by their ids, and returns when the broker has answered, or at once
-// where there is no consumer or it is lost meanwhile. An error says that any of them may
-// not be acked. Ids come from messages, or have partition 0 as the client counts. An
-// entry is acked whole by an id with batch index -1. Any goroutine may call it.
-func (p *Partition) Ack(ids []pulsar.MessageID) error {
+// Ack acks entries, whole or in part, and returns when the broker has answered, or at
+// once where there is no consumer or it is lost meanwhile. An error says that any of them
+// may not be acked; they may be acked again, at once, for whichever consumer there is.
+// Any goroutine may call it.
+func (p *Partition) Ack(acks []wire.Acked) error {
 	m := p.current()
 	if m == nil || !m.enter() {
 		return p.gone()
 	}
-	answer := make(chan error, 1)
-	out := slices.Clone(ids) // the library may have them for longer than the caller
-	p.feed.library.Go(func() {
-		defer m.exit()
-		answer <- m.consumer.AckIDList(out)
-	})
-	over := make(chan struct{})
-	defer close(over)
-	doubt := time.NewTicker(p.feed.times.doubt)
-	defer doubt.Stop()
-	for {
-		select {
-		case err := <-answer:
-			return err
-		case <-m.lost:
-			return p.gone()
-		case <-doubt.C:
-			m.mistrust(over)
-		}
-	}
+	defer m.exit()
+	return m.ack(acks)
 }
 
 // gone is why acks do not count as taken.
@@ -73,12 +53,12 @@ func (p *Partition) gone() *core.Fault {
 	return fault.Passing(core.FaultUnavailable, "let it come again", "ack messages of %s: its consumer is gone", p.Scope)
 }
 
-// Nack asks for a message again. Where the consumer is gone nothing is needed, for
-// everything comes again. It does not block.
-func (p *Partition) Nack(msg pulsar.Message) {
-	if m := p.current(); m != nil && m.enter() {
-		m.consumer.Nack(msg)
-		m.exit()
+// Nack asks for the entries of messages again, on the types where the broker counts
+// that: on the others it would send everything again. Where the consumer is gone nothing
+// is needed, for everything comes again. It does not wait. Any goroutine may call it.
+func (p *Partition) Nack(ids []wire.MessageID) {
+	if m := p.current(); m != nil {
+		m.nack(ids)
 	}
 }
 
@@ -122,16 +102,19 @@ func (p *Partition) beginEarliest() {
 }
 
 // join makes a new consumer the partition's. Where there was one before, all that it
-// read comes again.
+// read comes again. The broker sends nothing before.
 func (p *Partition) join(m *member) {
 	p.mu.Lock()
 	epoch := p.epoch.Add(1)
 	p.valid.Store(epoch)
-	m.epoch, m.back = epoch, epoch > 1
+	m.epoch = epoch
 	p.member = m
 	close(p.there)
 	p.mu.Unlock()
-	p.feed.keepers.Go(m.pump)
+	if epoch > 1 {
+		m.pass(p.mark(epoch, true))
+	}
+	m.flow(p.feed.ReceiverQueue)
 }
 
 // part ends that m is the partition's consumer: nothing of it is passed on any more.
@@ -141,4 +124,11 @@ func (p *Partition) part(m *member) {
 	p.there = make(chan struct{})
 	p.mu.Unlock()
 	m.halt()
+}
+
+// mark is a batch without messages: the partition is back, or lost.
+func (p *Partition) mark(epoch uint64, back bool) *Batch {
+	b := p.feed.spare.take()
+	b.Partition, b.Epoch, b.Back, b.Lost = p, epoch, back, !back
+	return b
 }
