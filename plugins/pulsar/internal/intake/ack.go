@@ -6,11 +6,13 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // The bounds of acks.
 const (
-	acksAtOnce = 4096    // ids of one command
+	acksAtOnce = 4096    // messages of one command
 	mostAcks   = 1 << 16 // without an answer: nothing is delivered beyond that
 )
 
@@ -68,7 +70,7 @@ func (l *lane) send() {
 			}
 			continue
 		}
-		err := l.in.calls.ack(l.partition, l.ids)
+		err := l.in.calls.ack(l.partition, l.acks)
 		l.answered(err)
 		if err == nil {
 			pause, failing = ackRetry, false
@@ -115,18 +117,20 @@ func (l *lane) ended() bool {
 func (l *lane) gather() bool {
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
-	l.out, l.ids = l.out[:0], l.ids[:0]
+	l.out, l.acks, l.words = l.out[:0], l.acks[:0], l.words[:0]
+	l.round++
 	n := 0
 	for ; n < len(l.waiting) && len(l.out) < acksAtOnce; n++ {
 		e := l.waiting[n]
-		switch {
-		case e.batch.holdsBack():
+		switch b := e.batch; {
+		case b == nil:
+			l.acks = append(l.acks, e.at.whole())
+		case b.holdsBack():
 			l.holdBack(e, time.Now())
 			continue
-		case e.batch != nil && e.batch.left == 0:
-			l.ids = append(l.ids, e.at.whole())
-		default:
-			l.ids = append(l.ids, e.id)
+		case b.round != l.round: // once a command
+			b.round = l.round
+			l.acks = append(l.acks, l.settled(b))
 		}
 		l.out = append(l.out, e)
 	}
@@ -136,6 +140,17 @@ func (l *lane) gather() bool {
 		wake(l.in.flushed)
 	}
 	return l.sending > 0
+}
+
+// settled acks what is settled of a batch. in.mu is held.
+func (l *lane) settled(b *batch) wire.Acked {
+	a := b.place.whole()
+	if b.left > 0 {
+		at := len(l.words)
+		l.words = b.unsettled(l.words)
+		a.Left, a.Size = l.words[at:], b.size
+	}
+	return a
 }
 
 // answered takes the broker's answer to the acks that are out.
@@ -154,7 +169,6 @@ func (l *lane) answered(err error) {
 		in.acks -= len(l.out)
 	}
 	l.sending = 0
-	clear(l.ids)
 	full = full && !in.full()
 	in.mu.Unlock()
 	wake(in.flushed)
@@ -170,7 +184,7 @@ func (l *lane) taken(e *entry, now time.Time) {
 	}
 	if !l.wary(now) || l.table[e.at] != e {
 		l.drop(e, now)
-		e.id = nil
+		e.spent = true
 		l.forget(now)
 		return
 	}

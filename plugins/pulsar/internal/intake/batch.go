@@ -29,11 +29,13 @@ type batch struct {
 	back  []*entry  // settled, and their acks are held back
 	hand  int       // messages that the host has
 	due   time.Time // when the nack that waits is sent at the latest; zero = none waits
-	nack  nack      // that waits
+	asked bool      // the broker is asked for it, and it has not come since
+	round uint64    // lane.round of the last command that acks it
 }
 
 // patience is a batch whose nack waits.
 type patience struct {
+	lane  *lane
 	batch *batch
 	due   time.Time // as long as it is batch.due
 }
@@ -43,6 +45,17 @@ func newBatch(at place, size int32) *batch {
 }
 
 func (b *batch) has(i int32) bool { return b.done[i/64]&(1<<(i%64)) != 0 }
+
+// unsettled appends the bits of the messages that are not settled.
+func (b *batch) unsettled(dst []uint64) []uint64 {
+	for _, w := range b.done {
+		dst = append(dst, ^w)
+	}
+	if rest := b.size % 64; rest > 0 {
+		dst[len(dst)-1] &= 1<<rest - 1
+	}
+	return dst
+}
 
 func (b *batch) settle(i int32) {
 	if b.has(i) {
@@ -64,16 +77,14 @@ func (b *batch) holdsBack() bool { return b != nil && b.again && b.left > 0 }
 // the whole entry, and messages that fail beside each other would use up each other's
 // attempts. e is still in hand. in.mu is held.
 func (in *Intake) askAgain(e *entry, now time.Time) {
-	b, n := e.batch, nack{e.lane.partition, e.id}
-	switch {
+	switch b := e.batch; {
 	case b == nil:
-		in.nacks = append(in.nacks, n)
+		in.nacks = append(in.nacks, nack{e.lane.partition, e.at.id()})
 	case b.hand == 0 || b.hand == 1 && e.inBatch:
-		b.nack = n
-		in.nackNow(b)
+		in.nackNow(e.lane, b)
 	case b.due.IsZero():
-		b.due, b.nack = now.Add(in.batchWait), n
-		in.patient = append(in.patient, patience{b, b.due})
+		b.due = now.Add(in.batchWait)
+		in.patient = append(in.patient, patience{e.lane, b, b.due})
 	}
 }
 
@@ -82,16 +93,20 @@ func (in *Intake) impatient(now time.Time) {
 	n := 0
 	for ; n < len(in.patient) && !now.Before(in.patient[n].due); n++ {
 		if p := in.patient[n]; p.batch.due.Equal(p.due) {
-			in.nackNow(p.batch)
+			in.nackNow(p.lane, p.batch)
 		}
 	}
 	in.patient = slices.Delete(in.patient, 0, n)
 }
 
-// nackNow sends the nack that waits. in.mu is held.
-func (in *Intake) nackNow(b *batch) {
-	in.nacks = append(in.nacks, b.nack)
-	b.due, b.nack = time.Time{}, nack{}
+// nackNow sends the nack that waits, unless the entry is to come again by another one,
+// with all that is not settled and not in hand. in.mu is held.
+func (in *Intake) nackNow(l *lane, b *batch) {
+	if !b.asked {
+		b.asked = true
+		in.nacks = append(in.nacks, nack{l.partition, b.place.id()})
+	}
+	b.due = time.Time{}
 }
 
 // take and leave count what the host has of a batch; with the last of it the nack that
@@ -111,7 +126,7 @@ func (e *entry) leave(to state) {
 	}
 	e.inBatch = false
 	if b := e.batch; b.hand == 1 && !b.due.IsZero() {
-		e.lane.in.nackNow(b)
+		e.lane.in.nackNow(e.lane, b)
 	}
 	e.batch.hand--
 }
@@ -120,7 +135,7 @@ func (e *entry) leave(to state) {
 // held.
 func (l *lane) calm() {
 	for _, b := range l.batches {
-		b.due, b.nack = time.Time{}, nack{}
+		b.due = time.Time{}
 	}
 }
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // Batches of a foreign producer, on brokers that keep acks of single messages of a
@@ -24,7 +23,7 @@ func TestBatches(t *testing.T) {
 				b = pulsarbroker.Start(t, pulsarbroker.Config{Lines: []string{"acknowledgmentAtBatchIndexLevelEnabled=true"}})
 			}
 			for name, kind := range types {
-				if kind == pulsar.Failover {
+				if kind == wire.Failover {
 					continue // as exclusive, and slow to begin
 				}
 				t.Run(name, func(t *testing.T) {
@@ -62,7 +61,7 @@ func texts(ds []delivery) string {
 	return strings.Join(out, " ")
 }
 
-func batchAnyOrder(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionType) {
+func batchAnyOrder(t *testing.T, b *pulsarbroker.Broker, kind wire.SubscriptionType) {
 	k := open(t, b, options{kind: kind})
 	ds := k.entry(5)
 	for _, i := range []int{3, 0, 4, 1} {
@@ -78,7 +77,7 @@ func batchAnyOrder(t *testing.T, b *pulsarbroker.Broker, kind pulsar.Subscriptio
 }
 
 // A nack brings the whole batch; only what is to come again is delivered.
-func batchRetryOne(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionType) {
+func batchRetryOne(t *testing.T, b *pulsarbroker.Broker, kind wire.SubscriptionType) {
 	k := open(t, b, options{kind: kind})
 	ds := k.entry(5)
 	k.ack(ds[0], ds[1], ds[2], ds[4])
@@ -95,7 +94,7 @@ func batchRetryOne(t *testing.T, b *pulsarbroker.Broker, kind pulsar.Subscriptio
 	k.backlog(0)
 }
 
-func batchRetryFirst(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionType) {
+func batchRetryFirst(t *testing.T, b *pulsarbroker.Broker, kind wire.SubscriptionType) {
 	k := open(t, b, options{kind: kind})
 	ds := k.entry(5)
 	k.ack(ds[0])
@@ -124,7 +123,7 @@ func batchRetryFirst(t *testing.T, b *pulsarbroker.Broker, kind pulsar.Subscript
 }
 
 // Acks of the others do not take the count back.
-func batchCount(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionType) {
+func batchCount(t *testing.T, b *pulsarbroker.Broker, kind wire.SubscriptionType) {
 	k := open(t, b, options{kind: kind})
 	ds := k.entry(5)
 	d := ds[0]
@@ -142,7 +141,7 @@ func batchCount(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionTy
 
 // Messages of a batch that fail one after the other come again together, each at its
 // second attempt: they do not use up each other's.
-func batchRetriesOfAll(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionType) {
+func batchRetriesOfAll(t *testing.T, b *pulsarbroker.Broker, kind wire.SubscriptionType) {
 	k := open(t, b, options{kind: kind, batchWait: time.Minute})
 	ds := k.entry(5)
 	for n := uint32(2); n <= 3; n++ {
@@ -166,7 +165,7 @@ func batchRetriesOfAll(t *testing.T, b *pulsarbroker.Broker, kind pulsar.Subscri
 
 // What is acked of a batch outlives the process where the broker keeps it; what is not
 // comes again everywhere.
-func batchRestart(t *testing.T, b *pulsarbroker.Broker, kind pulsar.SubscriptionType, indexes bool) {
+func batchRestart(t *testing.T, b *pulsarbroker.Broker, kind wire.SubscriptionType, indexes bool) {
 	k := open(t, b, options{kind: kind})
 	ds := k.entry(5)
 	k.ack(ds[0], ds[2], ds[4])

@@ -6,20 +6,19 @@ import (
 	"context"
 	"testing"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/intake"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // BenchmarkIntake receives and acks messages of a source that has them ready, in
-// batches of 64, without a broker.
+// batches of 64, without a broker. A message has 512 bytes and three properties.
 func BenchmarkIntake(b *testing.B) {
-	for name, kind := range map[string]pulsar.SubscriptionType{"shared": pulsar.Shared, "exclusive": pulsar.Exclusive} {
+	for name, kind := range map[string]wire.SubscriptionType{"shared": wire.Shared, "exclusive": wire.Exclusive} {
 		b.Run(name, func(b *testing.B) { benchIntake(b, kind) })
 	}
 }
@@ -32,7 +31,7 @@ func (s *ready) Release(*feed.Batch)                            {}
 func (s *ready) Seek(context.Context, pluginapi.Position) error { return nil }
 func (s *ready) Close(context.Context) error                    { return nil }
 
-func benchIntake(b *testing.B, kind pulsar.SubscriptionType) {
+func benchIntake(b *testing.B, kind wire.SubscriptionType) {
 	const each = 64
 	n, err := topic.Parse("bench")
 	if err != nil {
@@ -40,22 +39,23 @@ func benchIntake(b *testing.B, kind pulsar.SubscriptionType) {
 	}
 	s := &ready{ch: make(chan *feed.Batch, 1)}
 	in := intake.Over(intake.Config{Feed: feed.Config{Type: kind}}, s,
-		func(*feed.Partition, []pulsar.MessageID) error { return nil },
-		func(*feed.Partition, pulsar.Message) {},
+		func(*feed.Partition, []wire.Acked) error { return nil },
+		func(*feed.Partition, []wire.MessageID) {},
 		func(*feed.Partition) uint64 { return 1 })
-	batch := &feed.Batch{Partition: &feed.Partition{Source: message.NewSource(n, "bench")}, Epoch: 1, Messages: make([]pulsar.Message, each)}
-	all := make([]benchMessage, each)
-	for i := range all {
-		batch.Messages[i] = &all[i]
+	batch := &feed.Batch{Partition: &feed.Partition{Source: message.NewSource(n, "bench")}, Epoch: 1, Messages: make([]wire.Message, each)}
+	for i := range batch.Messages {
+		batch.Messages[i] = wire.Message{Payload: make([]byte, 512), Properties: []wire.Property{
+			{Name: []byte("a"), Value: []byte("1")}, {Name: []byte("b"), Value: []byte("2")}, {Name: []byte("c"), Value: []byte("3")},
+		}}
 	}
 	vs := make([]pluginapi.Verdict, each)
 	entry := int64(0)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for done := 0; done < b.N; done += each {
-		for i := range all {
+		for i := range batch.Messages {
 			entry++
-			all[i].id = &modelID{entry: entry, size: 1}
+			batch.Messages[i].ID = wire.MessageID{Ledger: 7, Entry: entry, Batch: wire.NoBatch}
 		}
 		s.ch <- batch
 		for got := 0; got < each; {
@@ -78,18 +78,3 @@ func benchIntake(b *testing.B, kind pulsar.SubscriptionType) {
 		b.Fatal(err)
 	}
 }
-
-// benchMessage is a message of 512 bytes with three properties.
-type benchMessage struct {
-	modelMessage
-	id *modelID
-}
-
-var ( //nolint:gochecknoglobals // what all messages of the benchmark share
-	benchPayload    = make([]byte, 512)
-	benchProperties = map[string]string{"a": "1", "b": "2", "c": "3"}
-)
-
-func (m *benchMessage) ID() pulsar.MessageID          { return m.id }
-func (m *benchMessage) Payload() []byte               { return benchPayload }
-func (m *benchMessage) Properties() map[string]string { return benchProperties }

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // The bounds of one batch, whatever room there is: about what a frame to the host
@@ -17,14 +16,17 @@ import (
 const (
 	maxBatch   = 256
 	frameBytes = 120 << 10
-	perMessage = 96 // beside payload and properties: id, carry, what frames add
-	perHeader  = 32
+	perMessage = 96 // beside what the producer has given: id, carry, what frames add
+	perHeader  = 8
 )
 
-// sizeOf is about what a message takes. Properties are counted, not measured: their
-// sizes would have to be looked up one by one.
-func sizeOf(msg pulsar.Message) int {
-	return len(msg.Payload()) + perMessage + perHeader*len(msg.Properties())
+// sizeOf is about what a message takes.
+func sizeOf(msg *wire.Message) int {
+	n := len(msg.Payload) + perMessage + 2*(len(msg.Key)+len(msg.OrderingKey)) // in headers and carry
+	for i := range msg.Properties {
+		n += len(msg.Properties[i].Name) + len(msg.Properties[i].Value) + perHeader
+	}
+	return n
 }
 
 // builder makes deliveries of messages.
@@ -38,7 +40,7 @@ type builder struct {
 
 type item struct {
 	entry *entry
-	msg   pulsar.Message
+	msg   *wire.Message // of a batch that is not released yet, or the entry's
 }
 
 // lease is what the deliveries of one batch lie in.
@@ -61,7 +63,7 @@ func (b *builder) full(size int) bool {
 	return n >= min(b.room.Messages, maxBatch) || int64(b.bytes) >= b.room.Bytes || n > 0 && b.bytes+size > frameBytes
 }
 
-func (b *builder) add(e *entry, msg pulsar.Message) {
+func (b *builder) add(e *entry, msg *wire.Message) {
 	b.items = append(b.items, item{e, msg})
 	b.bytes += e.size
 }
@@ -85,7 +87,7 @@ func (b *builder) end(to *pluginapi.Batch) {
 			Identity: x.Position, Position: x.Position, Carry: x.Carry, PublishedAt: x.PublishedAt,
 		}
 		if l.in.counts {
-			d.Attempt = max(it.msg.RedeliveryCount()+1, 1)
+			d.Attempt = max(it.msg.Redelivered+1, 1)
 		}
 	}
 	if last > n {

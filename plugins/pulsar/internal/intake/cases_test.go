@@ -8,15 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // P-01: 20 messages, each retried once, come again at once.
 func TestP01RetryAtOnce(t *testing.T) {
-	k := open(t, broker.Broker(t), options{kind: pulsar.Shared})
+	k := open(t, broker.Broker(t), options{kind: wire.Shared})
 	k.publish(0, 20, false)
 	ds := k.take(20)
 	at := time.Now()
@@ -36,7 +35,7 @@ func TestP09AcksAtEnd(t *testing.T) {
 	b := broker.Broker(t)
 	topic := name(t)
 	for round := range 10 {
-		k := open(t, b, options{kind: pulsar.Shared, topic: topic})
+		k := open(t, b, options{kind: wire.Shared, topic: topic})
 		k.publish(0, 500, false)
 		for i, d := range k.take(500) {
 			if d.attempt != 1 {
@@ -54,7 +53,7 @@ func TestP09AcksAtEnd(t *testing.T) {
 // P-10: acks that are given while the broker is away count when it is back.
 func TestP10AcksWhileTheBrokerIsAway(t *testing.T) {
 	b := pulsarbroker.Start(t, pulsarbroker.Config{})
-	for name, kind := range map[string]pulsar.SubscriptionType{"shared": pulsar.Shared, "exclusive": pulsar.Exclusive} {
+	for name, kind := range map[string]wire.SubscriptionType{"shared": wire.Shared, "exclusive": wire.Exclusive} {
 		t.Run(name, func(t *testing.T) {
 			k := open(t, b, options{kind: kind})
 			k.publish(0, 30, false)
@@ -158,13 +157,13 @@ func TestFailoverTurns(t *testing.T) {
 	topic := name(t)
 	b.CreatePartitioned(topic, 2) // the second of two consumers by name is to have partition 1
 	topic += "-partition-1"
-	a := open(t, b, options{kind: pulsar.Failover, topic: topic, name: "a"})
+	a := open(t, b, options{kind: wire.Failover, topic: topic, name: "a"})
 	a.publish(0, 4, false)
 	ds := a.take(4)
 	a.ack(ds[0])
 	a.requeue(time.Hour, ds[3])
 	a.backlog(3)
-	next := open(t, b, options{kind: pulsar.Failover, topic: topic, name: "b"})
+	next := open(t, b, options{kind: wire.Failover, topic: topic, name: "b"})
 	awaitVoid(t, a, ds[1])
 	a.ackLate(ds[1])
 	came := next.rest()
@@ -234,7 +233,7 @@ func TestSeekForgetsAcks(t *testing.T) {
 // 1,000 deliveries on hold do not keep their messages where the broker brings them
 // back, nor grow with time.
 func TestHoldsKeepMemoryFlat(t *testing.T) {
-	k := open(t, broker.Broker(t), options{kind: pulsar.Shared})
+	k := open(t, broker.Broker(t), options{kind: wire.Shared})
 	const size = 16 << 10
 	k.publishSized(1000, size)
 	alive := func() uint64 {

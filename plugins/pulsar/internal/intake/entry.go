@@ -5,7 +5,7 @@ package intake
 import (
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // state is where a message is.
@@ -26,9 +26,8 @@ const (
 // never meets another delivery.
 type entry struct {
 	lane     *lane
-	id       pulsar.MessageID
-	msg      pulsar.Message // where the intake itself delivers again; nil elsewhere
-	batch    *batch         // of the entry that the message lies in; nil = it is one by itself
+	msg      *wire.Message // where the intake itself delivers again; nil elsewhere
+	batch    *batch        // of the entry that the message lies in; nil = it is one by itself
 	at       position
 	epoch    uint64 // of the consumer that read it
 	since    time.Time
@@ -36,6 +35,7 @@ type entry struct {
 	next     *entry
 	size     int
 	state    state
+	spent    bool // the broker has its ack, or another entry stands for it: there is no late one
 	late     bool // the ack of an earlier delivery was late and counts: it comes no more
 	inHands  bool // it stands in Intake.hands
 	inBatch  bool // it counts in batch.hand

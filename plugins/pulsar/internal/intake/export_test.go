@@ -5,13 +5,12 @@ package intake
 import (
 	"context"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // Over returns an intake that reads a source and asks of partitions what is given.
-func Over(c Config, s source, ack func(*feed.Partition, []pulsar.MessageID) error, nack func(*feed.Partition, pulsar.Message), epoch func(*feed.Partition) uint64) *Intake {
+func Over(c Config, s source, ack func(*feed.Partition, []wire.Acked) error, nack func(*feed.Partition, []wire.MessageID), epoch func(*feed.Partition) uint64) *Intake {
 	in := newIntake(c, calls{ack, nack, epoch})
 	in.feed = s
 	return in

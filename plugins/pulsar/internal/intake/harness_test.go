@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/intake"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 var broker pulsarbroker.Shared
@@ -30,11 +31,11 @@ var broker pulsarbroker.Shared
 func TestMain(m *testing.M) { broker.Main(m) }
 
 // types are the subscription types, by their names.
-var types = map[string]pulsar.SubscriptionType{
-	"shared": pulsar.Shared, "key_shared": pulsar.KeyShared, "exclusive": pulsar.Exclusive, "failover": pulsar.Failover,
+var types = map[string]wire.SubscriptionType{
+	"shared": wire.Shared, "key_shared": wire.KeyShared, "exclusive": wire.Exclusive, "failover": wire.Failover,
 }
 
-func counts(t pulsar.SubscriptionType) bool { return t == pulsar.Shared || t == pulsar.KeyShared }
+func counts(t wire.SubscriptionType) bool { return t == wire.Shared || t == wire.KeyShared }
 
 // kit is an intake with a reader of its own.
 type kit struct {
@@ -91,7 +92,7 @@ func name(tb testing.TB) string {
 }
 
 type options struct {
-	kind       pulsar.SubscriptionType
+	kind       wire.SubscriptionType
 	timeout    time.Duration
 	queue      int
 	bare       bool // without Held

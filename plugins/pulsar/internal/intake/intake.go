@@ -9,11 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // source is what an intake reads: a feed.
@@ -26,7 +25,7 @@ type source interface {
 
 // Config is what an intake receives, and how.
 type Config struct {
-	Feed    feed.Config       // all but Tune and Ended
+	Feed    feed.Config       // all but Turn and Ended
 	Profile core.Capabilities // of its deliveries; they can be handed back at once
 	// AckTimeout is how long the host may have a delivery: then it comes again. 0 = for
 	// ever.
@@ -51,6 +50,7 @@ type Intake struct {
 	// Of the goroutine that calls Receive.
 	cur   *feed.Batch // taken, and its messages from at on are not handed out yet
 	at    int
+	used  []*feed.Batch // handed out, and to be released when they are read
 	batch builder
 	timer *time.Timer
 
@@ -75,16 +75,17 @@ type Intake struct {
 	closed   bool
 }
 
-// nack is a message that the broker is asked for again.
+// nack is an entry that the broker is asked for again.
 type nack struct {
 	partition *feed.Partition
-	id        pulsar.MessageID
+	id        wire.MessageID
 }
 
-// calls are what is asked of a partition; tests have their own.
+// calls are what is asked of a partition; tests have their own. Neither keeps what it
+// is given.
 type calls struct {
-	ack  func(*feed.Partition, []pulsar.MessageID) error
-	nack func(*feed.Partition, pulsar.Message)
+	ack  func(*feed.Partition, []wire.Acked) error
+	nack func(*feed.Partition, []wire.MessageID)
 	// epoch is that of the consumer there is.
 	epoch func(*feed.Partition) uint64
 }
@@ -93,7 +94,7 @@ type calls struct {
 // *core.Fault.
 func Open(ctx context.Context, c Config) (*Intake, error) {
 	in := newIntake(c, calls{(*feed.Partition).Ack, (*feed.Partition).Nack, (*feed.Partition).Epoch})
-	c.Feed.Tune, c.Feed.Ended = in.tune, in.end
+	c.Feed.Turn, c.Feed.Ended = in.turn, in.end
 	f, err := feed.Open(ctx, c.Feed)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func newIntake(c Config, calls calls) *Intake {
 	}
 	return &Intake{
 		profile: c.Profile, timeout: c.AckTimeout, batchWait: cmp.Or(c.BatchWait, time.Second), log: log.With("subscription", c.Feed.Subscription), calls: calls,
-		counts:  c.Feed.Type == pulsar.Shared || c.Feed.Type == pulsar.KeyShared,
+		counts:  c.Feed.Type == wire.Shared || c.Feed.Type == wire.KeyShared,
 		changed: make(chan struct{}, 1), flushed: make(chan struct{}, 1),
 		closing: make(chan struct{}), done: make(chan struct{}),
 		lanes: make(map[*feed.Partition]*lane), again: make(map[*lane]struct{}),
@@ -123,6 +124,22 @@ func (in *Intake) Profiles() []core.Capabilities { return []core.Capabilities{in
 func (in *Intake) end(f *core.Fault) {
 	in.mu.Lock()
 	in.fault = f
+	in.mu.Unlock()
+	wake(in.changed)
+}
+
+// turn hears of whose turn a partition is on Failover. Another consumer's makes void
+// what the host has of it; acks count all the same, and what is on the way is delivered
+// still. A turn of its own needs nothing: what is not acked comes from the lowest
+// message on. It does not block.
+func (in *Intake) turn(p *feed.Partition, active bool) {
+	if active {
+		return
+	}
+	in.mu.Lock()
+	if l := in.lanes[p]; l != nil {
+		l.away(time.Now())
+	}
 	in.mu.Unlock()
 	wake(in.changed)
 }

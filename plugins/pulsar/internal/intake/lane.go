@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // How long, and how many, ids of acked messages are remembered where the broker may
@@ -37,9 +36,11 @@ type lane struct {
 	lost    bool                // it is read no more
 
 	// Of the goroutine that sends acks.
-	wake chan struct{} // capacity 1: there are acks, or the consumer is back
-	out  []*entry
-	ids  []pulsar.MessageID
+	wake  chan struct{} // capacity 1: there are acks, or the consumer is back
+	out   []*entry
+	acks  []wire.Acked
+	words []uint64 // that Left of them lies in
+	round uint64   // counts their lists
 }
 
 // lane finds or makes the lane of a partition. in.mu is held.
@@ -178,7 +179,7 @@ func (l *lane) rewind(e *entry, now time.Time) {
 func (l *lane) queue(e *entry, now time.Time) {
 	n := l.in.blocks.take()
 	*n = entry{
-		lane: l, id: e.id, msg: e.msg, batch: e.batch, at: e.at, epoch: e.epoch, size: e.size,
+		lane: l, msg: e.msg, batch: e.batch, at: e.at, epoch: e.epoch, size: e.size,
 		state: stateQueued, retained: true,
 	}
 	if n.batch != nil {

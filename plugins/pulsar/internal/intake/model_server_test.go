@@ -8,46 +8,31 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-// modelID is an id as the library makes them.
+// modelID is a message of the model.
 type modelID struct {
 	entry int64
 	batch int32
 	size  int32
 }
 
-func (i modelID) LedgerID() int64     { return 7 }
-func (i modelID) EntryID() int64      { return i.entry }
-func (i modelID) BatchIdx() int32     { return i.batch }
-func (i modelID) BatchSize() int32    { return i.size }
-func (i modelID) PartitionIdx() int32 { return 0 }
-func (i modelID) String() string      { return fmt.Sprintf("7:%d:%d", i.entry, i.batch) }
-func (i modelID) Serialize() []byte   { return nil }
+func (i modelID) String() string { return fmt.Sprintf("7:%d:%d", i.entry, i.batch) }
 
-// modelMessage is one on the wire.
-type modelMessage struct {
-	pulsar.Message
-	id    modelID
-	count uint32
+// message is it on the wire. An entry of one message is a batch of one, or none.
+func (i modelID) message(count uint32) wire.Message {
+	id := wire.MessageID{Ledger: 7, Entry: i.entry, Batch: i.batch, Size: i.size}
+	if i.size == 1 && i.entry%2 == 0 {
+		id.Batch, id.Size = wire.NoBatch, 0
+	}
+	return wire.Message{ID: id, Redelivered: count, Payload: []byte(i.String())}
 }
-
-func (m modelMessage) ID() pulsar.MessageID          { return m.id }
-func (m modelMessage) RedeliveryCount() uint32       { return m.count }
-func (m modelMessage) Payload() []byte               { return []byte(m.id.String()) }
-func (m modelMessage) Properties() map[string]string { return nil }
-func (m modelMessage) Key() string                   { return "" }
-func (m modelMessage) OrderingKey() string           { return "" }
-func (m modelMessage) EventTime() time.Time          { return time.Time{} }
-func (m modelMessage) PublishTime() time.Time        { return time.Time{} }
 
 // modelEntry is one that the server keeps.
 type modelEntry struct {
@@ -70,7 +55,6 @@ type modelServer struct {
 	entries []*modelEntry
 	epoch   uint64
 	down    bool
-	acks    int // that it has taken
 }
 
 func newModelServer(r *rand.Rand, counts, indexes bool) *modelServer {
@@ -92,10 +76,14 @@ func (s *modelServer) add(size int32) {
 }
 func (s *modelServer) taken(e *modelEntry, i int32) bool { return e.whole || s.indexes && e.acked[i] }
 func (s *modelServer) done() (all bool)                  { s.locked(func() { all = s.doneLocked() }); return all }
-func (s *modelServer) nack(_ *feed.Partition, m pulsar.Message) {
-	s.locked(func() { s.again(m.ID().EntryID()) })
+func (s *modelServer) nack(_ *feed.Partition, ids []wire.MessageID) {
+	s.locked(func() {
+		for _, id := range ids {
+			s.again(id.Entry)
+		}
+	})
 }
-func (s *modelServer) ack(_ *feed.Partition, l []pulsar.MessageID) error { return s.take(l) }
+func (s *modelServer) ack(_ *feed.Partition, l []wire.Acked) error { return s.take(l) }
 
 // current is the epoch of the consumer there is.
 func (s *modelServer) current(*feed.Partition) (n uint64) {
@@ -128,29 +116,28 @@ func (s *modelServer) again(entry int64) {
 }
 
 // take is a command of acks. Where the link is down it may have come all the same.
-func (s *modelServer) take(ids []pulsar.MessageID) error {
+func (s *modelServer) take(acks []wire.Acked) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down && s.r.IntN(3) > 0 {
 		return errors.New("the connection is gone")
 	}
-	for _, id := range ids {
-		e := s.entries[id.EntryID()]
-		s.acks++
-		switch {
-		case id.BatchSize() <= 1:
+	for _, a := range acks {
+		e := s.entries[a.Entry]
+		if a.Left == nil {
 			e.whole = true
-		default:
-			e.acked[id.BatchIdx()] = true
-			e.count = 0 // it forgets it with any ack
+			continue
 		}
-		if s.indexes {
-			all := true
-			for _, a := range e.acked {
-				all = all && a
-			}
-			e.whole = e.whole || all
+		if a.Size != e.size || len(a.Left) != 1 || a.Left[0] == 0 || a.Left[0]>>e.size != 0 {
+			panic(fmt.Sprintf("%d messages, ack %+v", e.size, a))
 		}
+		all := true
+		for i := range e.acked {
+			e.acked[i] = e.acked[i] || a.Left[0]&(1<<i) == 0
+			all = all && e.acked[i]
+		}
+		e.count = 0 // it forgets it with any ack
+		e.whole = e.whole || all && s.indexes
 	}
 	if s.down {
 		return errors.New("the connection is gone")
@@ -171,7 +158,7 @@ func (s *modelServer) send(n int) {
 		n--
 		for k := range e.size {
 			if !s.taken(e, k) {
-				b.Messages = append(b.Messages, modelMessage{id: modelID{int64(i), k, e.size}, count: e.count})
+				b.Messages = append(b.Messages, modelID{int64(i), k, e.size}.message(e.count))
 			}
 		}
 	}

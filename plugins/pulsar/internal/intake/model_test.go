@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/intake"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 const (
@@ -59,9 +58,9 @@ func runModel(t *testing.T, seed uint64, counts, indexes bool) {
 		t: t, r: r, s: newModelServer(own, counts, indexes),
 		of: map[any]modelID{}, live: map[modelID]any{}, acked: map[modelID]bool{},
 	}
-	kind := pulsar.Exclusive
+	kind := wire.Exclusive
 	if counts {
-		kind = pulsar.Shared
+		kind = wire.Shared
 	}
 	m.in = intake.Over(intake.Config{Feed: feed.Config{Type: kind}}, m.s, m.s.ack, m.s.nack, m.s.current)
 	for range modelSteps {

@@ -6,10 +6,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // mostRetained is how many bytes of messages are kept to be delivered again. Nothing is
@@ -53,6 +52,11 @@ func (in *Intake) gather(room pluginapi.Room) (pluginapi.Batch, bool, error) {
 		return out, false, fault
 	}
 	in.batch.end(&out)
+	for i, b := range in.used {
+		in.feed.Release(b)
+		in.used[i] = nil
+	}
+	in.used = in.used[:0]
 	return out, len(out.Voids) > 0 || len(out.Deliveries) > 0, nil
 }
 
@@ -115,7 +119,7 @@ func (in *Intake) collect(now time.Time) {
 				return
 			}
 		}
-		in.feed.Release(in.cur)
+		in.used = append(in.used, in.cur)
 		in.cur = nil
 	}
 }
@@ -155,27 +159,25 @@ func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 		return false // they come first, and there is no room for them
 	}
 	for ; in.at < len(c.Messages); in.at++ {
-		msg := c.Messages[in.at]
+		msg := &c.Messages[in.at]
 		size := sizeOf(msg)
 		if in.batch.full(size) || in.full() {
 			return false
 		}
-		id := msg.ID()
-		at := positionOf(id)
-		if fresh, later := l.admit(id, at, c.Epoch, len(in.batch.items) > 0, now); later {
+		at := positionOf(msg.ID)
+		if fresh, later := l.admit(at, msg.ID.Size, c.Epoch, len(in.batch.items) > 0, now); later {
 			return false
 		} else if !fresh {
 			continue
 		}
 		e := in.blocks.take()
-		*e = entry{lane: l, id: id, at: at, epoch: c.Epoch, size: size, batch: l.join(at, id.BatchSize())}
+		*e = entry{lane: l, at: at, epoch: c.Epoch, size: size, batch: l.join(at, msg.ID.Size)}
 		l.enter(e)
-		if e.batch != nil && msg.RedeliveryCount() > 0 {
+		if e.batch != nil && msg.Redelivered > 0 {
 			e.batch.again = true
 		}
 		if !in.counts {
-			e.retained = true
-			in.retained += int64(size)
+			e.retain(msg)
 		}
 		in.hand(e, msg, now)
 	}
@@ -187,15 +189,18 @@ func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 // one that the host has is of an earlier consumer it is void. One that is acked is
 // acked again. later = it is to be looked at again when what is collected is handed
 // out. in.mu is held.
-func (l *lane) admit(id pulsar.MessageID, at position, epoch uint64, collected bool, now time.Time) (fresh, later bool) {
+func (l *lane) admit(at position, size int32, epoch uint64, collected bool, now time.Time) (fresh, later bool) {
+	b := l.batches[at.place]
+	if b != nil {
+		b.asked = false
+	}
 	e := l.table[at]
 	if e == nil {
-		b := l.batches[at.place]
 		if at.batch < 0 || b == nil || at.batch >= b.size || !b.has(at.batch) {
 			return true, false
 		}
 		if b.left == 0 {
-			l.ackAgain(id, at)
+			l.ackAgain(at, size)
 		}
 		return false, false
 	}
@@ -203,7 +208,7 @@ func (l *lane) admit(id pulsar.MessageID, at position, epoch uint64, collected b
 	case stateAcked:
 		if !e.batch.holdsBack() {
 			l.drop(e, now)
-			l.ackAgain(id, at)
+			l.ackAgain(at, size)
 		}
 		return false, false
 	case stateAcking:
@@ -221,19 +226,16 @@ func (l *lane) admit(id pulsar.MessageID, at position, epoch uint64, collected b
 }
 
 // ackAgain acks a message that the broker has sent once more. in.mu is held.
-func (l *lane) ackAgain(id pulsar.MessageID, at position) {
+func (l *lane) ackAgain(at position, size int32) {
 	e := l.in.blocks.take()
-	*e = entry{lane: l, id: id, at: at, batch: l.join(at, id.BatchSize())}
+	*e = entry{lane: l, at: at, batch: l.join(at, size)}
 	l.enter(e)
 	l.ack(e)
 }
 
 // hand makes an entry one that the host has. in.mu is held.
-func (in *Intake) hand(e *entry, msg pulsar.Message, now time.Time) {
+func (in *Intake) hand(e *entry, msg *wire.Message, now time.Time) {
 	e.take()
-	if !in.counts {
-		e.msg = msg
-	}
 	if in.timeout > 0 {
 		e.since = now
 		in.hands.push(e)

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // S-PUL-01, S-PUL-30: acks are single.
@@ -114,7 +113,7 @@ func TestPUL04OrderRewinds(t *testing.T) {
 // S-PUL-04, S-PUL-36: what waits is not part of a rewind, and what a rewind has made
 // void can be asked for again.
 func TestPUL04RewindBesideWaits(t *testing.T) {
-	k := open(t, broker.Broker(t), options{kind: pulsar.Exclusive})
+	k := open(t, broker.Broker(t), options{kind: wire.Exclusive})
 	k.publish(0, 4, false)
 	ds := k.take(4)
 	at := time.Now()
@@ -164,7 +163,7 @@ func TestPUL05RetryLater(t *testing.T) {
 // S-PUL-06: a wait that is shorter than the ack timeout is kept, though the delivery
 // has been out for longer by its end.
 func TestPUL06WaitBesideAckTimeout(t *testing.T) {
-	k := open(t, broker.Broker(t), options{kind: pulsar.Shared, timeout: time.Second})
+	k := open(t, broker.Broker(t), options{kind: wire.Shared, timeout: time.Second})
 	k.publish(0, 1, false)
 	d := k.next()
 	time.Sleep(600 * time.Millisecond) // the handler runs

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // Settle carries out acks and requeues. Each is answered at once, by DONE where the
@@ -86,8 +87,19 @@ func (in *Intake) takeNacks() []nack {
 
 // nack asks the broker for messages again. in.mu is not held.
 func (in *Intake) nack(ns []nack) {
-	for _, n := range ns {
-		in.calls.nack(n.partition, nacked{id: n.id})
+	var ids []wire.MessageID
+	for len(ns) > 0 {
+		p, others := ns[0].partition, ns[:0]
+		ids = ids[:0]
+		for _, n := range ns {
+			if n.partition == p {
+				ids = append(ids, n.id)
+			} else {
+				others = append(others, n)
+			}
+		}
+		in.calls.nack(p, ids)
+		ns = others
 	}
 }
 
@@ -125,6 +137,7 @@ func (in *Intake) Hold(handles []any) {
 		if e, ok := h.(*entry); ok && e.state == stateHanded {
 			e.leave(stateHeld)
 			in.hands.remove(e)
+			e.part()
 		}
 	}
 	if len(in.nacks) > 0 {
@@ -153,13 +166,13 @@ func (in *Intake) AckLate(_ context.Context, handles []any) []pluginapi.Result {
 // own. in.mu is held.
 func (in *Intake) ackLate(e *entry, now time.Time) pluginapi.ResultStatus {
 	l := e.lane
-	if e.state != stateOver || e.id == nil || l.lost {
+	if e.state != stateOver || e.spent || l.lost {
 		return pluginapi.ResultStale
 	}
 	l.alert(now)
 	n := in.blocks.take()
-	*n = entry{lane: l, id: e.id, at: e.at, epoch: e.epoch, batch: e.batch}
-	e.id = nil
+	*n = entry{lane: l, at: e.at, epoch: e.epoch, batch: e.batch}
+	e.spent = true
 	switch other := l.table[e.at]; {
 	case other == nil:
 		n.batch = nil

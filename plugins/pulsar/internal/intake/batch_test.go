@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
+)
+
+// The bits of an ack are those of the messages that are left (PulsarApi.proto,
+// MessageIdData.ack_set), and none beyond the last message.
+func TestUnsettled(t *testing.T) {
+	for _, tt := range []struct {
+		size    int32
+		settled []int32
+		want    []uint64
+	}{
+		{2, []int32{0}, []uint64{0b10}},
+		{5, []int32{1, 3}, []uint64{0b10101}},
+		{64, []int32{63}, []uint64{1<<63 - 1}},
+		{65, []int32{0, 1}, []uint64{^uint64(0b11), 1}},
+		{130, []int32{64, 128}, []uint64{^uint64(0), ^uint64(1), 0b10}},
+	} {
+		b := newBatch(place{1, 2}, tt.size)
+		for _, i := range tt.settled {
+			b.settle(i)
+		}
+		if d := cmp.Diff(b.unsettled(nil), tt.want); d != "" {
+			t.Errorf("%v of %d: %s", tt.settled, tt.size, d)
+		}
+	}
+}
+
+// box is a source with what is asked of its partition.
+type box struct {
+	in    *Intake
+	p     *feed.Partition
+	ch    chan *feed.Batch
+	nacks [][]wire.MessageID
+	acks  chan []wire.Acked
+}
+
+func (b *box) Batches() <-chan *feed.Batch                    { return b.ch }
+func (b *box) Release(*feed.Batch)                            {}
+func (b *box) Seek(context.Context, pluginapi.Position) error { return nil }
+func (b *box) Close(context.Context) error                    { return nil }
+
+func newBox(t *testing.T, c Config) *box {
+	t.Helper()
+	n, err := topic.Parse("box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &box{p: &feed.Partition{Source: message.NewSource(n, "box")}, ch: make(chan *feed.Batch, 8), acks: make(chan []wire.Acked, 8)}
+	b.in = newIntake(c, calls{
+		ack: func(_ *feed.Partition, acks []wire.Acked) error {
+			for i := range acks {
+				acks[i].Left = slices.Clone(acks[i].Left)
+			}
+			b.acks <- slices.Clone(acks)
+			return nil
+		},
+		nack:  func(_ *feed.Partition, ids []wire.MessageID) { b.nacks = append(b.nacks, slices.Clone(ids)) },
+		epoch: func(*feed.Partition) uint64 { return 1 },
+	})
+	b.in.feed = b
+	t.Cleanup(func() {
+		if err := b.in.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// deliver hands out messages and returns their handles.
+func (b *box) deliver(t *testing.T, ms ...wire.Message) []any {
+	t.Helper()
+	b.ch <- &feed.Batch{Partition: b.p, Epoch: 1, Messages: ms}
+	out, err := b.in.Receive(t.Context(), pluginapi.Room{Messages: 1000, Bytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handles := make([]any, len(out.Deliveries))
+	for i := range out.Deliveries {
+		handles[i] = out.Deliveries[i].Handle
+	}
+	return handles
+}
+
+func (b *box) settle(t *testing.T, kind core.VerdictKind, handles ...any) {
+	t.Helper()
+	vs := make([]pluginapi.Verdict, len(handles))
+	for i, h := range handles {
+		vs[i] = pluginapi.Verdict{Handle: h, Kind: kind}
+	}
+	for _, r := range b.in.Settle(t.Context(), vs) {
+		if r.Status != pluginapi.ResultDone {
+			t.Errorf("%v: %+v", kind, r)
+		}
+	}
+}
+
+func batchOf(entry int64, size int32) []wire.Message {
+	ms := make([]wire.Message, size)
+	for i := range ms {
+		ms[i].ID = wire.MessageID{Ledger: 7, Entry: entry, Batch: int32(i), Size: size}
+	}
+	return ms
+}
+
+// Nacks leave with the verdicts, in one command, an entry once.
+func TestNacksLeaveTogether(t *testing.T) {
+	b := newBox(t, Config{Feed: feed.Config{Type: wire.Shared}})
+	alone := wire.Message{ID: wire.MessageID{Ledger: 7, Entry: 3, Batch: wire.NoBatch}}
+	handles := b.deliver(t, append(batchOf(1, 3), alone)...)
+	b.settle(t, core.VerdictRequeue, handles...)
+	want := [][]wire.MessageID{{{Ledger: 7, Entry: 1, Batch: wire.NoBatch}, {Ledger: 7, Entry: 3, Batch: wire.NoBatch}}}
+	if d := cmp.Diff(b.nacks, want); d != "" {
+		t.Error(d)
+	}
+}
+
+// Messages of an entry that wait, and are given back one after the other, ask for it
+// once: until it has come again the others come with it.
+func TestWaitsOfABatchAskOnce(t *testing.T) {
+	b := newBox(t, Config{Feed: feed.Config{Type: wire.Shared}})
+	handles := b.deliver(t, batchOf(1, 4)...)
+	b.in.Hold(handles)
+	for _, h := range handles[:3] {
+		b.settle(t, core.VerdictRequeue, h)
+	}
+	if len(b.nacks) != 1 {
+		t.Errorf("asked for %v", b.nacks)
+	}
+	again := b.deliver(t, batchOf(1, 4)...)
+	if len(again) != 3 {
+		t.Fatalf("%d came again, want 3 beside the one that waits", len(again))
+	}
+	b.settle(t, core.VerdictRequeue, handles[3])
+	if len(b.nacks) != 1 {
+		t.Errorf("asked for %v while others of it are in hand", b.nacks)
+	}
+	b.settle(t, core.VerdictRequeue, again...)
+	if len(b.nacks) != 2 {
+		t.Errorf("asked for %v", b.nacks)
+	}
+}
+
+// An entry is named once in a command of acks, with all that is settled of it.
+func TestAcksOfABatch(t *testing.T) {
+	b := newBox(t, Config{Feed: feed.Config{Type: wire.Shared}, AckTimeout: time.Hour})
+	handles := b.deliver(t, append(batchOf(1, 3), batchOf(2, 2)...)...)
+	b.settle(t, core.VerdictAck, handles[0], handles[2], handles[3], handles[4])
+	want := []wire.Acked{{Ledger: 7, Entry: 1, Left: []uint64{0b010}, Size: 3}, {Ledger: 7, Entry: 2}}
+	if d := cmp.Diff(<-b.acks, want); d != "" {
+		t.Error(d)
+	}
+	b.settle(t, core.VerdictAck, handles[1])
+	if d := cmp.Diff(<-b.acks, []wire.Acked{{Ledger: 7, Entry: 1}}); d != "" {
+		t.Error(d)
+	}
+}
