@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
@@ -19,6 +17,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/outbox"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
 
@@ -57,12 +56,12 @@ func newPublisher(e *endpoint, c *client.Client) *publisher {
 	return &publisher{settings: s, client: c, out: outbox.New(config), names: make(map[string]topic.Name)}
 }
 
-// compressions are the library's values of the setting.
-var compressions = map[string]pulsar.CompressionType{
-	settings.CompressionNone: pulsar.NoCompression,
-	settings.CompressionLZ4:  pulsar.LZ4,
-	settings.CompressionZLib: pulsar.ZLib,
-	settings.CompressionZSTD: pulsar.ZSTD,
+// compressions are the protocol's values of the setting; never written to.
+var compressions = map[string]wire.Compression{
+	settings.CompressionNone: wire.NoCompression,
+	settings.CompressionLZ4:  wire.LZ4,
+	settings.CompressionZLib: wire.ZLib,
+	settings.CompressionZSTD: wire.ZSTD,
 }
 
 // Publish sends messages in order and waits for nobody. A receipt is confirmed when
@@ -93,8 +92,8 @@ func (p *publisher) publish(m *pluginapi.Outgoing, i int, at time.Time, done fun
 	if f := message.Check(&m.Message); f != nil {
 		return f
 	}
-	out := p.message(m, o)
-	if f := message.CheckSize(name, out, p.limit()); f != nil {
+	out := p.message(m, o, at)
+	if f := message.CheckSize(name, &out, p.limit()); f != nil {
 		return f
 	}
 	return p.out.Add(&outbox.Post{Topic: to, Name: name, Message: out, At: at, Done: done, I: i})
@@ -123,20 +122,21 @@ const brokerTick = time.Second
 // message is what is published of a message. What the host asks for is not to come
 // before its time, so the broker's tick is added. The option DeliverAfter beats it, and
 // is as exact as the broker is.
-func (p *publisher) message(m *pluginapi.Outgoing, o *settings.PublishOptions) *pulsar.ProducerMessage {
+func (p *publisher) message(m *pluginapi.Outgoing, o *settings.PublishOptions, at time.Time) wire.Outgoing {
 	said := message.Options{Key: o.Key, OrderingKey: o.OrderingKey, EventTime: o.EventTime}
-	var out *pulsar.ProducerMessage
+	var out wire.Outgoing
 	if m.Carry == nil {
 		out = message.For(&m.Message, said)
 	} else {
 		out = message.DeadLetter(&m.Message, said, m.Carry)
 	}
-	out.SequenceID = o.SequenceID
-	if m.DeliverAfter > 0 {
-		out.DeliverAfter = m.DeliverAfter + brokerTick
+	out.Sequence = o.SequenceID
+	after := time.Duration(o.DeliverAfter)
+	if after <= 0 && m.DeliverAfter > 0 {
+		after = m.DeliverAfter + brokerTick
 	}
-	if d := time.Duration(o.DeliverAfter); d > 0 {
-		out.DeliverAfter = d
+	if after > 0 {
+		out.DeliverAt = at.Add(after).UnixMilli()
 	}
 	return out
 }

@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
 
@@ -131,12 +130,12 @@ func (r *reader) feed(e *endpoint, c *client.Client) feed.Config {
 	return config
 }
 
-// types are the library's values of the option type; never written to.
-var types = map[string]pulsar.SubscriptionType{
-	settings.TypeShared:    pulsar.Shared,
-	settings.TypeExclusive: pulsar.Exclusive,
-	settings.TypeFailover:  pulsar.Failover,
-	settings.TypeKeyShared: pulsar.KeyShared,
+// types are the protocol's values of the option type; never written to.
+var types = map[string]wire.SubscriptionType{
+	settings.TypeShared:    wire.Shared,
+	settings.TypeExclusive: wire.Exclusive,
+	settings.TypeFailover:  wire.Failover,
+	settings.TypeKeyShared: wire.KeyShared,
 }
 
 // findings are what is wrong with a registration or a destination.
