@@ -11,27 +11,57 @@ import (
 // Type is the kind of a command (BaseCommand.Type).
 type Type int32
 
-// The commands that are read or written here. But for the two of partition counts a
-// command's field in BaseCommand has the number of its type, and they too.
+// The commands that are read or written here. A command's field in BaseCommand has the
+// number of its type.
 const (
 	TypeConnect            Type = 2
 	TypeConnected          Type = 3
+	TypeSubscribe          Type = 4
+	TypeProducer           Type = 5
+	TypeSend               Type = 6
+	TypeSendReceipt        Type = 7
+	TypeSendError          Type = 8
+	TypeMessage            Type = 9
+	TypeAck                Type = 10
+	TypeFlow               Type = 11
+	TypeSuccess            Type = 13
 	TypeError              Type = 14
+	TypeCloseProducer      Type = 15
+	TypeCloseConsumer      Type = 16
+	TypeProducerSuccess    Type = 17
 	TypePing               Type = 18
 	TypePong               Type = 19
+	TypeRedeliver          Type = 20 // REDELIVER_UNACKNOWLEDGED_MESSAGES
 	TypePartitions         Type = 21 // PARTITIONED_METADATA
 	TypePartitionsResponse Type = 22
+	TypeLookup             Type = 23
+	TypeLookupResponse     Type = 24
+	TypeEndOfTopic         Type = 27 // REACHED_END_OF_TOPIC
+	TypeSeek               Type = 28
+	TypeLastID             Type = 29 // GET_LAST_MESSAGE_ID
+	TypeLastIDResponse     Type = 30
+	TypeActiveConsumer     Type = 31 // ACTIVE_CONSUMER_CHANGE
 	TypeTopics             Type = 32 // GET_TOPICS_OF_NAMESPACE
 	TypeTopicsResponse     Type = 33
 	TypeAuthChallenge      Type = 36
 	TypeAuthResponse       Type = 37
+	TypeAckResponse        Type = 38
+	TypeTopicMigrated      Type = 68
 )
 
 var typeNames = map[Type]string{ // never written to
-	TypeConnect: "CONNECT", TypeConnected: "CONNECTED", TypeError: "ERROR", TypePing: "PING", TypePong: "PONG",
+	TypeConnect: "CONNECT", TypeConnected: "CONNECTED", TypeSubscribe: "SUBSCRIBE", TypeProducer: "PRODUCER",
+	TypeSend: "SEND", TypeSendReceipt: "SEND_RECEIPT", TypeSendError: "SEND_ERROR", TypeMessage: "MESSAGE",
+	TypeAck: "ACK", TypeFlow: "FLOW", TypeSuccess: "SUCCESS", TypeError: "ERROR",
+	TypeCloseProducer: "CLOSE_PRODUCER", TypeCloseConsumer: "CLOSE_CONSUMER", TypeProducerSuccess: "PRODUCER_SUCCESS",
+	TypePing: "PING", TypePong: "PONG", TypeRedeliver: "REDELIVER_UNACKNOWLEDGED_MESSAGES",
 	TypePartitions: "PARTITIONED_METADATA", TypePartitionsResponse: "PARTITIONED_METADATA_RESPONSE",
-	TypeTopics: "GET_TOPICS_OF_NAMESPACE", TypeTopicsResponse: "GET_TOPICS_OF_NAMESPACE_RESPONSE",
-	TypeAuthChallenge: "AUTH_CHALLENGE", TypeAuthResponse: "AUTH_RESPONSE",
+	TypeLookup: "LOOKUP", TypeLookupResponse: "LOOKUP_RESPONSE", TypeEndOfTopic: "REACHED_END_OF_TOPIC",
+	TypeSeek: "SEEK", TypeLastID: "GET_LAST_MESSAGE_ID", TypeLastIDResponse: "GET_LAST_MESSAGE_ID_RESPONSE",
+	TypeActiveConsumer: "ACTIVE_CONSUMER_CHANGE",
+	TypeTopics:         "GET_TOPICS_OF_NAMESPACE", TypeTopicsResponse: "GET_TOPICS_OF_NAMESPACE_RESPONSE",
+	TypeAuthChallenge: "AUTH_CHALLENGE", TypeAuthResponse: "AUTH_RESPONSE", TypeAckResponse: "ACK_RESPONSE",
+	TypeTopicMigrated: "TOPIC_MIGRATED",
 }
 
 // String is the type's name in the protocol, or its number.
@@ -48,9 +78,14 @@ type Command struct {
 	Type Type
 
 	Request uint64      // ERROR and the responses: whose answer it is
-	Failed  bool        // ERROR, and a response that says so
+	Failed  bool        // ERROR, SEND_ERROR, and a response that says so
 	Code    ServerError // why it has failed
 	Message string      // the broker's words for it
+
+	Consumer uint64 // CLOSE_CONSUMER, ACK_RESPONSE, ACTIVE_CONSUMER_CHANGE, REACHED_END_OF_TOPIC
+	Producer uint64 // CLOSE_PRODUCER, SEND_ERROR
+	Sequence uint64 // SEND_ERROR: the number of the message, the first of a batch
+	Active   bool   // ACTIVE_CONSUMER_CHANGE: it is the consumer's turn
 
 	ServerVersion  string // CONNECTED
 	Protocol       int32  // CONNECTED: the version of the protocol
@@ -61,6 +96,18 @@ type Command struct {
 
 	Topics     []string // GET_TOPICS_OF_NAMESPACE_RESPONSE: full names
 	Partitions uint32   // PARTITIONED_METADATA_RESPONSE: 0 = the topic has none
+
+	Broker        string // LOOKUP_RESPONSE: the URL of the broker that serves the topic, or is to be asked
+	BrokerTLS     string // LOOKUP_RESPONSE: the same with TLS
+	Redirect      bool   // LOOKUP_RESPONSE: the broker is to be asked; else it serves the topic
+	Authoritative bool   // LOOKUP_RESPONSE: what a lookup there is to say
+	Proxy         bool   // LOOKUP_RESPONSE: the broker is reached by way of the service URL
+
+	Name         string // PRODUCER_SUCCESS: the producer's name
+	LastSequence int64  // PRODUCER_SUCCESS: the last number that the topic has of it, -1 = none or no deduplication
+
+	LastID MessageID // GET_LAST_MESSAGE_ID_RESPONSE: where the topic ends, entry -1 = it is empty
+	Marked MessageID // GET_LAST_MESSAGE_ID_RESPONSE: up to where the subscription has acked all, Ledger 0 = not said
 }
 
 // ParseCommand reads a command. Other types than those above are returned with Type
@@ -90,6 +137,7 @@ func ParseCommand(b []byte) (Command, error) {
 	if bodyOf != protowire.Number(c.Type) {
 		return Command{}, bad("%s without its fields", c.Type)
 	}
+	c.LastSequence = c.noSequence()
 	if err := fields(body, func(f field) { read(&c, f) }); err != nil {
 		return Command{}, err
 	}
@@ -99,10 +147,28 @@ func ParseCommand(b []byte) (Command, error) {
 // readers take the fields of a command; never written to.
 var readers = map[Type]func(*Command, field){
 	TypeConnected:          (*Command).connected,
+	TypeSendError:          (*Command).sendError,
+	TypeSuccess:            (*Command).success,
 	TypeError:              (*Command).failed,
+	TypeCloseProducer:      (*Command).ofProducer,
+	TypeCloseConsumer:      (*Command).ofConsumer,
+	TypeProducerSuccess:    (*Command).producer,
 	TypePartitionsResponse: (*Command).partitions,
+	TypeLookupResponse:     (*Command).lookup,
+	TypeEndOfTopic:         (*Command).ofConsumer,
+	TypeLastIDResponse:     (*Command).lastID,
+	TypeActiveConsumer:     (*Command).active,
 	TypeTopicsResponse:     (*Command).topics,
 	TypeAuthChallenge:      (*Command).challenge,
+	TypeAckResponse:        (*Command).acked,
+}
+
+// noSequence is LastSequence where the command does not say it.
+func (c *Command) noSequence() int64 {
+	if c.Type == TypeProducerSuccess {
+		return -1
+	}
+	return 0
 }
 
 func (c *Command) connected(f field) {
@@ -146,6 +212,125 @@ func (c *Command) partitions(f field) {
 		c.Failed, c.Code = true, ServerError(f.int32())
 	case 5:
 		c.Message = f.text()
+	}
+}
+
+func (c *Command) sendError(f field) {
+	c.Failed = true
+	switch f.number {
+	case 1:
+		c.Producer = f.varint
+	case 2:
+		c.Sequence = f.varint
+	case 3:
+		c.Code = ServerError(f.int32())
+	case 4:
+		c.Message = f.text()
+	}
+}
+
+func (c *Command) success(f field) {
+	if f.number == 1 {
+		c.Request = f.varint
+	}
+}
+
+// ofProducer takes a CLOSE_PRODUCER, whose request is of no use: nobody answers it.
+func (c *Command) ofProducer(f field) {
+	if f.number == 1 {
+		c.Producer = f.varint
+	}
+}
+
+// ofConsumer takes a CLOSE_CONSUMER and a REACHED_END_OF_TOPIC.
+func (c *Command) ofConsumer(f field) {
+	if f.number == 1 {
+		c.Consumer = f.varint
+	}
+}
+
+func (c *Command) producer(f field) {
+	switch f.number {
+	case 1:
+		c.Request = f.varint
+	case 2:
+		c.Name = f.text()
+	case 3:
+		c.LastSequence = int64(f.varint) //nolint:gosec // int64 in the protocol
+	}
+}
+
+// lookup takes a LOOKUP_RESPONSE; the kinds of its answer are Redirect, Connect and
+// Failed.
+func (c *Command) lookup(f field) {
+	switch f.number {
+	case 1:
+		c.Broker = f.text()
+	case 2:
+		c.BrokerTLS = f.text()
+	case 3:
+		c.Redirect, c.Failed = f.varint == 0, c.Failed || f.varint == 2
+	case 4:
+		c.Request = f.varint
+	case 5:
+		c.Authoritative = f.varint != 0
+	case 6:
+		c.Failed, c.Code = true, ServerError(f.int32())
+	case 7:
+		c.Message = f.text()
+	case 8:
+		c.Proxy = f.varint != 0
+	}
+}
+
+func (c *Command) lastID(f field) {
+	switch f.number {
+	case 1:
+		c.LastID = messageID(f.bytes)
+	case 2:
+		c.Request = f.varint
+	case 3:
+		c.Marked = messageID(f.bytes)
+	}
+}
+
+// messageID is a MessageIdData.
+func messageID(b []byte) MessageID {
+	id := MessageID{Batch: NoBatch}
+	_ = fields(b, func(f field) {
+		switch f.number {
+		case 1:
+			id.Ledger = int64(f.varint) //nolint:gosec // uint64 in the protocol, -1 among its values
+		case 2:
+			id.Entry = int64(f.varint) //nolint:gosec // as above
+		case 4:
+			id.Batch = f.int32()
+		case 6:
+			id.Size = f.int32()
+		}
+	})
+	return id
+}
+
+func (c *Command) active(f field) {
+	switch f.number {
+	case 1:
+		c.Consumer = f.varint
+	case 2:
+		c.Active = f.varint != 0
+	}
+}
+
+func (c *Command) acked(f field) {
+	switch f.number {
+	case 1:
+		c.Consumer = f.varint
+	case 4:
+		c.Failed, c.Code = true, ServerError(f.int32())
+	case 5:
+		c.Message = f.text()
+	case 6:
+		c.Request = f.varint
 	}
 }
 

@@ -52,7 +52,7 @@ func TestParseCommand(t *testing.T) {
 		},
 		"ping":               {appendVarint(nil, 1, uint64(TypePing)), Command{Type: TypePing}},
 		"fields not known":   {command(TypePartitionsResponse, append(appendVarint(appendVarint(nil, 2, 1), 99, 1), 0x0d, 1, 2, 3, 4)), Command{Type: TypePartitionsResponse, Request: 1}},
-		"a type not known":   {command(9, []byte{0xff}), Command{Type: 9}},
+		"a type not known":   {command(99, []byte{0xff}), Command{Type: 99}},
 		"fields before type": {append(appendBytes(nil, 33, appendVarint(nil, 1, 3)), appendVarint(nil, 1, 33)...), Command{Type: TypeTopicsResponse, Request: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestServerErrorNames(t *testing.T) {
 	if e, ok := ErrorNamed("ServerError(77)"); ok || ServerError(77).String() != "ServerError(77)" || ServerError(-1).String() != "ServerError(-1)" {
 		t.Errorf("a code without a name is %v, and found as %v", ServerError(77), e)
 	}
-	if TypeTopics.String() != "GET_TOPICS_OF_NAMESPACE" || Type(9).String() != "command 9" {
-		t.Errorf("types are called %s and %s", TypeTopics, Type(9))
+	if TypeTopics.String() != "GET_TOPICS_OF_NAMESPACE" || Type(99).String() != "command 99" {
+		t.Errorf("types are called %s and %s", TypeTopics, Type(99))
 	}
 }

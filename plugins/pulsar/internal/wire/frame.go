@@ -70,13 +70,3 @@ func readBody(r io.Reader, buf []byte, n int) ([]byte, error) {
 	}
 	return buf, nil
 }
-
-// appendFrame appends the frame of a command that body appends.
-func appendFrame(dst []byte, body func([]byte) []byte) []byte {
-	at := len(dst)
-	dst = body(append(dst, make([]byte, headerBytes)...))
-	n := len(dst) - at - headerBytes
-	binary.BigEndian.PutUint32(dst[at:], uint32(n+sizeBytes)) //nolint:gosec // commands are built here, of a few bytes
-	binary.BigEndian.PutUint32(dst[at+sizeBytes:], uint32(n)) //nolint:gosec // as above
-	return dst
-}

@@ -19,6 +19,11 @@ func frame(total, command uint32, rest ...byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, command), rest...)
 }
 
+// framed is the frame of a command, with what is to follow it.
+func framed(command []byte, payload ...byte) []byte {
+	return append(frame(uint32(4+len(command)+len(payload)), uint32(len(command)), command...), payload...)
+}
+
 func TestReadFrame(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in   []byte

@@ -14,12 +14,8 @@ import (
 func FuzzRead(f *testing.F) {
 	f.Add(AppendPing(AppendPong(nil)))
 	f.Add(AppendConnect(nil, "client", Auth{Method: "token", Data: []byte("secret")}))
-	f.Add(appendFrame(nil, func(b []byte) []byte {
-		return append(b, command(TypeTopicsResponse, appendText(appendVarint(nil, 1, 3), 2, "persistent://a/b/c"))...)
-	}))
-	f.Add(appendFrame(nil, func(b []byte) []byte {
-		return append(b, command(TypeConnected, appendVarint(appendText(nil, 1, "4.0"), 3, 5<<20))...)
-	}))
+	f.Add(framed(command(TypeTopicsResponse, appendText(appendVarint(nil, 1, 3), 2, "persistent://a/b/c"))))
+	f.Add(framed(command(TypeConnected, appendVarint(appendText(nil, 1, "4.0"), 3, 5<<20))))
 	f.Add(frame(MaxFrame, MaxFrame-4))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r := bytes.NewReader(in)

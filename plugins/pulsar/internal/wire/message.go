@@ -28,13 +28,6 @@ type Message struct {
 	Payload     []byte
 }
 
-// Acked is an entry that is acked, whole or in part.
-type Acked struct {
-	Ledger, Entry int64
-	Left          []uint64 // bits of the messages of a batch that are not acked; nil = the whole entry is
-	Size          int32    // messages of the batch, where Left is given
-}
-
 // Outgoing is a message to be published. Nothing of it is changed or kept by the
 // functions that write it.
 type Outgoing struct {
@@ -51,48 +44,4 @@ type Outgoing struct {
 type OutgoingProperty struct {
 	Name  string
 	Value []byte
-}
-
-// Compression is how payloads are compressed (enum CompressionType of
-// PulsarApi.proto).
-type Compression int32
-
-// The kinds of compression.
-const (
-	NoCompression Compression = iota
-	LZ4
-	ZLib
-	ZSTD
-	Snappy
-)
-
-// SubscriptionType says who of a subscription's consumers gets a message (enum
-// CommandSubscribe.SubType).
-type SubscriptionType int32
-
-// The types of subscriptions.
-const (
-	Exclusive SubscriptionType = iota
-	Shared
-	Failover
-	KeyShared
-)
-
-// Delivery is a MESSAGE command with its payload.
-type Delivery struct {
-	Consumer      uint64
-	Ledger, Entry int64
-	Partition     int32
-	Redelivered   uint32
-	Left          []uint64 // bits of the messages of a batch that are not acked yet; nil = all
-	Payload       []byte   // what follows the command: checksum, metadata, payload
-}
-
-// SendReceipt is a SEND_RECEIPT command.
-type SendReceipt struct {
-	Producer      uint64
-	Sequence      uint64
-	Highest       uint64 // the last number of a batch, 0 = not said
-	Ledger, Entry int64  // -1 where a broker with deduplication had the message already
-	Partition     int32
 }
