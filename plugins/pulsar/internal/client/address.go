@@ -147,10 +147,11 @@ func (a *Address) parseHost(text string) (hostPort, reason, fix string) {
 }
 
 // String is the service URL with all ports.
-func (a Address) String() string {
-	scheme := schemePlain
+func (a Address) String() string { return a.scheme() + "://" + strings.Join(a.Hosts, ",") }
+
+func (a Address) scheme() string {
 	if a.TLS {
-		scheme = schemeTLS
+		return schemeTLS
 	}
-	return scheme + "://" + strings.Join(a.Hosts, ",")
+	return schemePlain
 }

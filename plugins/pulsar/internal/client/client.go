@@ -31,13 +31,14 @@ type times struct {
 	settled       time.Duration // how long a connection lives before pauses begin from the first again
 	patience      time.Duration // how long a refusal is taken for one that new files will end
 	ping, silence time.Duration // nothing has come: a PING leaves, the connection ends
+	idle          time.Duration // nobody has wanted a broker's connection: it is closed
 	parting       time.Duration // how long the library's Close is waited for
 }
 
 func defaultTimes() times {
 	return times{
 		try: 10 * time.Second, first: 100 * time.Millisecond, last: 5 * time.Second, settled: 10 * time.Second,
-		patience: time.Minute, ping: 5 * time.Second, silence: 15 * time.Second, parting: 5 * time.Second,
+		patience: time.Minute, ping: 5 * time.Second, silence: 15 * time.Second, idle: time.Minute, parting: 5 * time.Second,
 	}
 }
 
@@ -59,13 +60,14 @@ type Client struct {
 	done    chan struct{} // closed when run has returned
 	ended   chan struct{} // closed when there will be no other connection, but for Close
 	notice  notice        // run's own
+	pool    pool
 
 	mu      sync.Mutex
 	started bool
 	closing bool
 	closed  chan struct{} // closed when Close has done all it does; nil = it was not called
 	closeAs error         // what it returns
-	link    *link         // nil = none is up
+	link    *Conn         // nil = none is up
 	limit   int           // the broker's message size
 	tries   int           // since the last connection
 	last    error         // why the last one failed
@@ -93,6 +95,7 @@ func New(config Config) (*Client, error) {
 		config: config, times: defaultTimes(), library: library, state: newState(), limit: defaultMaxMessage,
 		first: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{}),
 	}
+	c.pool.conns = make(map[target]*pooledConn)
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -170,7 +173,7 @@ func (c *Client) run() {
 	p := pauses{first: c.times.first, last: c.times.last}
 	hosts := c.config.Address.Hosts
 	for next := rand.N(len(hosts)); ; next++ {
-		l, err := c.connect(hosts[next%len(hosts)])
+		l, err := c.connect(target{}, hosts[next%len(hosts)])
 		if err == nil {
 			var lived time.Duration
 			lived, err = c.serve(l)
@@ -198,12 +201,10 @@ func (c *Client) run() {
 }
 
 // serve makes a connection the client's, until its end.
-func (c *Client) serve(l *link) (lived time.Duration, err error) {
+func (c *Client) serve(l *Conn) (lived time.Duration, err error) {
 	c.mu.Lock()
 	c.link, c.tries, c.last, c.refused = l, 0, nil, time.Time{}
-	if c.limit = defaultMaxMessage; l.hello.MaxMessageSize > 0 {
-		c.limit = int(l.hello.MaxMessageSize)
-	}
+	c.limit = l.MaxMessageSize()
 	c.mu.Unlock()
 	if c.wasUp() {
 		c.config.Log.Info("Pulsar connected again", "host", l.host)

@@ -31,10 +31,12 @@ func (c *Client) Close(ctx context.Context) error {
 	c.mu.Unlock()
 	defer close(c.closed)
 	c.state.freeze()
+	c.pool.close()
 	c.stop()
 	if started {
 		<-c.done
 	}
+	c.pool.running.Wait()
 	c.closeAs = c.closeLibrary(ctx)
 	return c.closeAs
 }

@@ -3,7 +3,6 @@
 package client
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -44,7 +43,7 @@ func (e *foreignError) Unwrap() error { return e.err }
 
 // connect makes one try at one host, which ends within the limit of a try, or with
 // Close.
-func (c *Client) connect(host string) (*link, error) {
+func (c *Client) connect(to target, host string) (*Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(c.life, c.times.try,
 		fmt.Errorf("no answer within %v: %w", c.times.try, context.DeadlineExceeded))
 	defer cancel()
@@ -57,8 +56,8 @@ func (c *Client) connect(host string) (*link, error) {
 		defer close(interrupted)
 		_ = nc.SetDeadline(time.Unix(1, 0))
 	})
-	r := bufio.NewReader(nc)
-	hello, err := c.shake(nc, r)
+	conn := newConn(c, to, host, nc)
+	err = conn.shake()
 	if !interrupt() {
 		<-interrupted
 		if err == nil {
@@ -69,7 +68,7 @@ func (c *Client) connect(host string) (*link, error) {
 		_ = nc.Close()
 		return nil, inTime(ctx, err)
 	}
-	return newLink(c, host, nc, r, hello), nil
+	return conn, nil
 }
 
 // inTime is why a try failed: that its time was over, where it was.
@@ -120,43 +119,49 @@ func (e *handshakeError) Unwrap() error { return e.err }
 
 // shake sends the CONNECT and takes the CONNECTED. A broker may ask for credentials
 // again in between, as methods of several steps do: once, for ours has one.
-func (c *Client) shake(nc net.Conn, r *bufio.Reader) (wire.Command, error) {
-	auth, err := c.config.auth()
+func (c *Conn) shake() error {
+	auth, err := c.client.config.auth()
 	if err != nil {
-		return wire.Command{}, err
+		return err
 	}
-	_, writeErr := nc.Write(wire.AppendConnect(nil, software, auth))
+	through := ""
+	if c.to.proxy {
+		through = c.to.broker
+	}
+	_, writeErr := c.nc.Write(wire.AppendConnectTo(nil, software, auth, through))
 	for asked := false; ; asked = true {
-		hello, err := takeCommand(r)
+		hello, err := c.takeCommand()
 		switch {
 		case err != nil && writeErr != nil: // what was sent before its end tells more than a failed write
-			return wire.Command{}, writeErr
+			return writeErr
 		case err != nil:
-			return wire.Command{}, err
+			return err
 		case hello.Type == wire.TypeConnected:
-			return hello, nil
+			c.hello = hello
+			c.reader.Allow(c.MaxMessageSize())
+			return nil
 		case hello.Type == wire.TypeError:
-			return wire.Command{}, &ServerError{hello.Code, hello.Message}
+			return &ServerError{hello.Code, hello.Message}
 		case hello.Type == wire.TypeAuthChallenge && !asked:
-			if auth, err = c.config.auth(); err != nil {
-				return wire.Command{}, err
+			if auth, err = c.client.config.auth(); err != nil {
+				return err
 			}
-			if _, err := nc.Write(wire.AppendAuthResponse(nil, software, auth)); err != nil {
-				return wire.Command{}, err
+			if _, err := c.nc.Write(wire.AppendAuthResponse(nil, software, auth)); err != nil {
+				return err
 			}
 		default:
-			return wire.Command{}, &foreignError{fmt.Errorf("%s came in place of CONNECTED", hello.Type)}
+			return &foreignError{fmt.Errorf("%s came in place of CONNECTED", hello.Type)}
 		}
 	}
 }
 
 // takeCommand reads a command of the handshake.
-func takeCommand(r *bufio.Reader) (wire.Command, error) {
-	b, err := wire.ReadFrame(r, nil)
+func (c *Conn) takeCommand() (wire.Command, error) {
+	f, err := c.reader.Next()
 	if err == nil {
-		var c wire.Command
-		if c, err = wire.ParseCommand(b); err == nil {
-			return c, nil
+		var m wire.Command
+		if m, err = f.Parse(); err == nil {
+			return m, nil
 		}
 	}
 	if _, ok := errors.AsType[*wire.FrameError](err); ok {

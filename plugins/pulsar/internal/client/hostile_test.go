@@ -24,7 +24,7 @@ func TestFirstAnswer(t *testing.T) {
 		"another protocol":     {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), core.FaultUnsupported, "no Pulsar broker: bad frame: it begins with HTTP"},
 		"oversized frame":      {[]byte{0x01, 0, 0, 1, 0, 0, 0, 1}, core.FaultUnsupported, "over the limit"},
 		"garbage in a frame":   {[]byte{0, 0, 0, 6, 0, 0, 0, 2, 0xff, 0xff}, core.FaultUnsupported, "bad frame"},
-		"a message":            {[]byte{0, 0, 0, 8, 0, 0, 0, 2, 8, 9, 1, 2}, core.FaultUnsupported, "bytes follow the command"},
+		"a message":            {[]byte{0, 0, 0, 8, 0, 0, 0, 2, 8, 9, 1, 2}, core.FaultUnsupported, "MESSAGE came in place of CONNECTED"},
 		"wrong reply":          {frame(wire.TypePing, nil), core.FaultUnsupported, "PING came in place of CONNECTED"},
 		"challenge for ever":   {append(challenge(), challenge()...), core.FaultUnsupported, "AUTH_CHALLENGE came in place of CONNECTED"},
 		"credentials refused":  {refusal(-1, wire.AuthenticationError, "no\nentry"), core.FaultDenied, "AuthenticationError: no entry: token; set token"},
@@ -245,7 +245,7 @@ func TestAnswers(t *testing.T) {
 		"too many partitions": {frame(wire.TypePartitionsResponse, varints(4_000_000_000, 1, 0)), "4000000000 partitions"},
 		"refused":             {refusal(1, wire.TooManyRequests, "slow down"), "TooManyRequests: slow down"},
 		"failed":              {frame(wire.TypePartitionsResponse, varints(-1, 1, 1, 2)), "PersistenceError"},
-		"the end":             {nil, "no broker can be reached"},
+		"the end":             {nil, "lost: the broker closed the connection"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			srv := serve(t)

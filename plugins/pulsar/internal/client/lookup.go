@@ -87,16 +87,19 @@ func (c *Client) partitions(ctx context.Context, name topic.Name, create bool) (
 // maxPartitions is the most partitions that are believed in. Each costs a consumer.
 const maxPartitions = 1 << 16
 
-// ask sends a request on the connection there is.
+// ask sends a request on the connection there is to the service URL.
 func (c *Client) ask(ctx context.Context, want wire.Type, request func(dst []byte, number uint64) []byte) (wire.Command, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.config.OperationTimeout,
-		fmt.Errorf("no answer within %v: %w", c.config.OperationTimeout, context.DeadlineExceeded))
-	defer cancel()
 	c.mu.Lock()
 	l := c.link
 	c.mu.Unlock()
 	if l == nil {
 		return wire.Command{}, errDown
 	}
-	return l.ask(ctx, want, request)
+	return l.Ask(ctx, want, request)
+}
+
+// limited bounds one operation.
+func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.config.OperationTimeout,
+		fmt.Errorf("no answer within %v: %w", c.config.OperationTimeout, context.DeadlineExceeded))
 }

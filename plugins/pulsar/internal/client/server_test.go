@@ -3,7 +3,6 @@
 package client
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -45,7 +44,7 @@ func (s *server) accept() *peer {
 	}
 	s.t.Cleanup(func() { nc.Close() })
 	_ = nc.SetDeadline(time.Now().Add(patience))
-	return &peer{s.t, nc, bufio.NewReader(nc)}
+	return &peer{s.t, nc, wire.NewReader(nc)}
 }
 
 // admit accepts a connection and admits it.
@@ -61,22 +60,20 @@ func (s *server) admit() *peer {
 type peer struct {
 	t  *testing.T
 	nc net.Conn
-	r  *bufio.Reader
+	r  *wire.Reader
 }
 
 // expect reads the next command, which is of a type, and returns its bytes.
 func (p *peer) expect(want wire.Type) []byte {
 	p.t.Helper()
-	b, err := wire.ReadFrame(p.r, nil)
+	f, err := p.r.Next()
 	if err != nil {
 		p.t.Fatalf("waiting for %s: %v", want, err)
 	}
-	_, n := protowire.ConsumeVarint(b[1:])
-	got, _ := protowire.ConsumeVarint(b[1:])
-	if wire.Type(got) != want {
-		p.t.Fatalf("got %s; want %s", wire.Type(got), want)
+	if f.Type != want {
+		p.t.Fatalf("got %s; want %s", f.Type, want)
 	}
-	return b[1+n:]
+	return f.Command
 }
 
 func (p *peer) send(b []byte) {
@@ -90,7 +87,7 @@ func (p *peer) send(b []byte) {
 func (p *peer) gone() {
 	p.t.Helper()
 	for {
-		if _, err := p.r.ReadByte(); err != nil {
+		if _, err := p.r.Next(); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				p.t.Fatal("the client does not hang up")
 			}

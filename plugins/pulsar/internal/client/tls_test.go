@@ -3,7 +3,6 @@
 package client
 
 import (
-	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -112,7 +111,7 @@ func secure(t *testing.T, config *tls.Config) *secured {
 				defer raw.Close()
 				_ = raw.SetDeadline(time.Now().Add(patience))
 				nc := tls.Server(raw, config)
-				if _, err := wire.ReadFrame(bufio.NewReader(nc), nil); err != nil {
+				if _, err := wire.NewReader(nc).Next(); err != nil {
 					return
 				}
 				name := ""
@@ -204,7 +203,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 			})
 			try := func(want string) {
 				t.Helper()
-				_, err := s.connect(srv.address.Hosts[0])
+				_, err := s.connect(target{}, srv.address.Hosts[0])
 				if e, ok := errors.AsType[*ServerError](err); !ok || e.Message != "seen" {
 					t.Errorf("our own connection: %v", err)
 				}
@@ -223,7 +222,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 			a.issue(cert, key, "two", time.Now().Add(time.Hour))
 			try("two")
 			write(t, ca, []byte("nothing"))
-			if _, err := s.connect(srv.address.Hosts[0]); err == nil || !strings.Contains(err.Error(), "tls_ca") {
+			if _, err := s.connect(target{}, srv.address.Hosts[0]); err == nil || !strings.Contains(err.Error(), "tls_ca") {
 				t.Errorf("with another authority's file: %v; want tls_ca named", err)
 			}
 		})

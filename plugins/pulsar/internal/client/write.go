@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// waitingBound is how many bytes may wait to be written before Room is false.
+	waitingBound = 1 << 20
+	// writeAtOnce is the most that one write is given, in bytes: a peer that takes so
+	// much within the limit of silence is one that answers.
+	writeAtOnce = 256 << 10
+	// keptOutput is the most memory that is kept for what is to be written, in bytes.
+	keptOutput = waitingBound
+)
+
+// output is what a connection is to write: frames gather while others are written.
+type output struct {
+	raw  syscall.RawConn // for writes that do not wait, nil = there are none (TLS)
+	wake chan struct{}   // has the writing goroutine write
+
+	writing atomic.Int64 // when the write under way has begun, since the connection has, in nanoseconds; 0 = none is
+
+	mu      sync.Mutex
+	buf     []byte // to be written
+	spare   []byte // memory for the next
+	flying  int    // bytes that are being written
+	busy    bool   // somebody writes, or is about to
+	full    bool   // Room was false
+	ended   bool
+	answers uint64 // how often something had come when a sender last wrote by itself
+}
+
+func (o *output) init(nc net.Conn) {
+	o.wake = make(chan struct{}, 1)
+	if _, secure := nc.(*tls.Conn); secure {
+		return
+	}
+	if s, ok := nc.(syscall.Conn); ok {
+		o.raw, _ = s.SyscallConn()
+	}
+}
+
+// end drops what has not been written.
+func (o *output) end() {
+	o.mu.Lock()
+	o.ended, o.buf, o.spare = true, nil, nil
+	o.mu.Unlock()
+}
+
+// Send has frames written that build appends, which is called at once and must not call
+// the connection. It does not wait, and drops them where the connection has ended.
+func (c *Conn) Send(build func(dst []byte) []byte) {
+	o := &c.out
+	o.mu.Lock()
+	if o.ended {
+		o.mu.Unlock()
+		return
+	}
+	o.buf = build(o.buf)
+	if o.busy || len(o.buf) == 0 {
+		o.mu.Unlock()
+		return
+	}
+	o.busy = true
+	o.mu.Unlock()
+	o.wake <- struct{}{}
+}
+
+// Room reports whether less than 1 MiB waits to be written. Where it does not, every
+// producer of the connection hears of it when less than half of that waits.
+func (c *Conn) Room() bool {
+	o := &c.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended || len(o.buf)+o.flying < waitingBound {
+		return true
+	}
+	o.full = true
+	return false
+}
+
+// write writes what is to be written until the connection ends.
+func (c *Conn) write() {
+	for {
+		select {
+		case <-c.out.wake:
+		case <-c.done:
+			return
+		}
+		for c.out.next(c) {
+		}
+	}
+}
+
+// next writes all that has gathered. It reports whether something may have gathered
+// meanwhile.
+func (o *output) next(c *Conn) bool {
+	o.mu.Lock()
+	b := o.buf
+	if len(b) == 0 || o.ended {
+		o.busy = false
+		o.mu.Unlock()
+		return false
+	}
+	o.buf, o.spare, o.flying = o.spare[:0], nil, len(b)
+	o.mu.Unlock()
+	for rest := b; len(rest) > 0; {
+		n := min(len(rest), writeAtOnce)
+		o.writing.Store(int64(max(time.Since(c.began), 1)))
+		if _, err := c.nc.Write(rest[:n]); err != nil {
+			c.end(err)
+			return false
+		}
+		rest = rest[n:]
+	}
+	o.writing.Store(0)
+	o.mu.Lock()
+	o.flying = 0
+	if cap(b) <= keptOutput && !o.ended {
+		o.spare = b[:0]
+	}
+	room := o.full && len(o.buf) < waitingBound/2
+	if room {
+		o.full = false
+	}
+	o.mu.Unlock()
+	if room {
+		c.tellRoom()
+	}
+	return true
+}
+
+// tellRoom tells the producers that there is room.
+func (c *Conn) tellRoom() {
+	c.mu.Lock()
+	seats := make([]*seat[ProducerHandler], 0, len(c.producers))
+	for _, s := range c.producers {
+		seats = append(seats, s)
+	}
+	c.mu.Unlock()
+	for _, s := range seats {
+		if !s.free.Load() {
+			s.handler.Room()
+		}
+	}
+}
