@@ -114,14 +114,9 @@ type Command struct {
 // alone. Errors are *FrameError. b is not kept.
 func ParseCommand(b []byte) (Command, error) {
 	var c Command
-	var body []byte
-	var bodyOf protowire.Number
 	err := fields(b, func(f field) {
-		switch {
-		case f.number == 1 && f.kind == protowire.VarintType:
+		if f.number == 1 && f.kind == protowire.VarintType {
 			c.Type = Type(f.varint) //nolint:gosec // an enum; what is beyond is no type known
-		case f.kind == protowire.BytesType:
-			body, bodyOf = f.bytes, f.number
 		}
 	})
 	switch {
@@ -134,12 +129,19 @@ func ParseCommand(b []byte) (Command, error) {
 	if !known {
 		return c, nil
 	}
-	if bodyOf != protowire.Number(c.Type) {
-		return Command{}, bad("%s without its fields", c.Type)
-	}
 	c.LastSequence = c.noSequence()
-	if err := fields(body, func(f field) { read(&c, f) }); err != nil {
+	found := false
+	_ = fields(b, func(f field) { // what is there twice is merged
+		if f.number == protowire.Number(c.Type) && f.kind == protowire.BytesType && err == nil {
+			found = true
+			err = fields(f.bytes, func(f field) { read(&c, f) })
+		}
+	})
+	switch {
+	case err != nil:
 		return Command{}, err
+	case !found:
+		return Command{}, bad("%s without its fields", c.Type)
 	}
 	return c, nil
 }

@@ -105,3 +105,21 @@ func TestServerErrorNames(t *testing.T) {
 		t.Errorf("types are called %s and %s", TypeTopics, Type(99))
 	}
 }
+
+// A command's message that is there twice is one, as in every protocol buffer: of a
+// field the last value counts.
+func TestCommandMerged(t *testing.T) {
+	body := func(b []byte, fields []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, protowire.Number(TypeLookupResponse), protowire.BytesType), fields)
+	}
+	text := func(b []byte, s string) []byte {
+		return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), s)
+	}
+	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(TypeLookupResponse))
+	b = body(b, protowire.AppendVarint(protowire.AppendTag(text(nil, "pulsar://a:1"), 4, protowire.VarintType), 7))
+	b = body(b, text(nil, "pulsar://b:2"))
+	c, err := ParseCommand(b)
+	if err != nil || c.Request != 7 || c.Broker != "pulsar://b:2" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
