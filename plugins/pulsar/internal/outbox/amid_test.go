@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !race
-
-// Messages are on their way here while their producer reconnects. Then the library
-// writes to its own fields beside the goroutine that reads them, what they have
-// already: the race detector stops there. The tests of the plugin do the same with a
-// process of its own.
-
 package outbox_test
 
 import (
@@ -21,8 +14,8 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
-// A connection that is cut amid a thousand messages costs none of them: the library
-// sends again what was not confirmed. A message that has been stored may be there
+// A connection that is cut amid a thousand messages costs none of them: they are
+// sent again what was not confirmed. A message that has been stored may be there
 // twice, always behind its first copy.
 func TestCutAmidMessages(t *testing.T) {
 	t.Parallel()

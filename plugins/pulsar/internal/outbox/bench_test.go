@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/outbox"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // A window of 1000 messages of 512 bytes, through the outbox and through the library
@@ -25,7 +26,7 @@ func BenchmarkPublish(b *testing.B) {
 			kind = "batched"
 		}
 		b.Run(kind+"/library", func(b *testing.B) {
-			p, err := connect(b, broker.Broker(b).URL()).Library().CreateProducer(pulsar.ProducerOptions{
+			p, err := peer(b, broker.Broker(b)).CreateProducer(pulsar.ProducerOptions{
 				Topic: name(b, "t"), SendTimeout: -1, MaxPendingMessages: 1024, DisableBatching: batch == 0, BatchingMaxPublishDelay: batch,
 			})
 			if err != nil {
@@ -44,7 +45,7 @@ func BenchmarkPublish(b *testing.B) {
 			}
 			window(b, func(payload []byte, done func(error)) {
 				f := k.box.Add(&outbox.Post{
-					Topic: n, Name: n.Local, Message: &pulsar.ProducerMessage{Payload: payload},
+					Topic: n, Name: n.Local, Message: wire.Outgoing{Payload: payload},
 					Done: func(_ int, r pluginapi.Receipt) {
 						if r.Fault != nil {
 							done(r.Fault)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // The broker keeps a delayed message from a shared subscription, for as long as was
@@ -29,7 +31,7 @@ func TestDelay(t *testing.T) {
 		consumers[kind] = s
 	}
 	began, r := time.Now(), newReceipts(t)
-	if f := k.send(r, 0, to, &pulsar.ProducerMessage{Payload: []byte("x"), DeliverAfter: delay}); f != nil {
+	if f := k.send(r, 0, to, wire.Outgoing{Payload: []byte("x"), DeliverAt: began.Add(delay).UnixMilli()}); f != nil {
 		t.Fatal(f)
 	}
 	for _, kind := range []pulsar.SubscriptionType{pulsar.Exclusive, pulsar.Shared, pulsar.KeyShared} {

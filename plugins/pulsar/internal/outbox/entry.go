@@ -5,38 +5,60 @@ package outbox
 import (
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-// maxCopy is the largest copy of a payload that a free entry keeps.
-const maxCopy = 16 << 10
-
-// entry is one message. It is open until its receipt is given, and lent until the
-// library has called back; then it is used again. One that the library forgets is
-// left to the garbage collector.
+// entry is one message, until its receipt is given.
 type entry struct {
 	lane *lane
-	by   *producer // that has it, nil = none yet
+	part *part // that it goes to, nil = not decided yet
 	done func(int, pluginapi.Receipt)
 	i    int
 	due  time.Duration // of the outbox's clock
 	size int64         // of the payload
 
-	in         *list // queue or sent
+	in         *list
 	prev, next *entry
-	answered   bool
 
 	name    string
-	message *pulsar.ProducerMessage
-	payload []byte // copy of the message's
-	// returned as the function that the library calls.
-	callback func(pulsar.MessageID, *pulsar.ProducerMessage, error)
+	message wire.Outgoing
+
+	// tries is how often it was written to a connection. From the first on it is one of
+	// count messages, from 0, that are one entry to the broker, with its first number.
+	tries    int
+	sequence uint64
+	index    int32
+	count    int32
 }
 
+// follows reports whether an entry is of the same batch as the one before it. Where
+// the sender numbers messages, one number may stand twice.
+func (e *entry) follows(before *entry) bool {
+	return e.tries > 0 && e.sequence == before.sequence && e.index > before.index
+}
+
+// weight is about what an entry takes of a batch, in bytes, and not less.
+func (e *entry) weight() int64 {
+	m := &e.message
+	n := e.size + int64(len(m.Key)+len(m.OrderingKey)) + weightOfOne
+	for i := range m.Properties {
+		n += int64(len(m.Properties[i].Name)+len(m.Properties[i].Value)) + weightOfProperty
+	}
+	return n
+}
+
+// The bytes of lengths, numbers and tags in a batch.
+const (
+	weightOfOne      = 64
+	weightOfProperty = 16
+)
+
 // list is a list of entries in the order they were added.
-type list struct{ first, last *entry }
+type list struct {
+	first, last *entry
+	n           int
+}
 
 func (l *list) push(e *entry) {
 	e.in, e.prev, e.next = l, l.last, nil
@@ -46,9 +68,10 @@ func (l *list) push(e *entry) {
 		l.last.next = e
 	}
 	l.last = e
+	l.n++
 }
 
-// unshift puts an entry back before all others.
+// unshift puts an entry before all others.
 func (l *list) unshift(e *entry) {
 	e.in, e.prev, e.next = l, nil, l.first
 	if l.first == nil {
@@ -57,14 +80,12 @@ func (l *list) unshift(e *entry) {
 		l.first.prev = e
 	}
 	l.first = e
+	l.n++
 }
 
-// leave takes an entry off its list, if it is in one.
+// leave takes an entry off its list.
 func (e *entry) leave() {
 	l := e.in
-	if l == nil {
-		return
-	}
 	if e.prev == nil {
 		l.first = e.next
 	} else {
@@ -76,6 +97,7 @@ func (e *entry) leave() {
 		e.next.prev = e.prev
 	}
 	e.in, e.prev, e.next = nil, nil, nil
+	l.n--
 }
 
 // take returns an entry for a message.
@@ -83,7 +105,6 @@ func (o *Outbox) take(p *Post) *entry {
 	e, _ := o.free.Get().(*entry)
 	if e == nil {
 		e = &entry{}
-		e.callback = e.returned
 	}
 	at := p.At
 	if at.IsZero() {
@@ -91,21 +112,12 @@ func (o *Outbox) take(p *Post) *entry {
 	}
 	e.due = at.Sub(o.born) + o.c.Timeout
 	e.name, e.message, e.done, e.i, e.size = p.Name, p.Message, p.Done, p.I, int64(len(p.Message.Payload))
-	if o.copy && e.size > 0 {
-		// The library reads it when it writes, which may be after the receipt.
-		e.payload = append(e.payload[:0], e.message.Payload...)
-		e.message.Payload = e.payload
-	}
 	return e
 }
 
 // put takes back an entry that nobody has any more.
 func (o *Outbox) put(e *entry) {
-	payload := e.payload[:0]
-	if cap(payload) > maxCopy {
-		payload = nil
-	}
-	*e = entry{payload: payload, callback: e.callback}
+	*e = entry{}
 	o.free.Put(e)
 }
 
@@ -116,21 +128,15 @@ type answer struct {
 	receipt pluginapi.Receipt
 }
 
-// answer takes an entry off its list and returns its receipt to be given; o.mu is
-// held.
-func (e *entry) answer(r pluginapi.Receipt) answer {
-	o := e.lane.o
-	e.answered = true
-	e.leave()
-	o.bytes -= e.size
-	return answer{done: e.done, i: e.i, receipt: r}
-}
-
 // finish has the receipt of an entry given once o.mu is free; o.mu is held.
 func (e *entry) finish(r pluginapi.Receipt) {
-	o := e.lane.o
-	o.answers = append(o.answers, e.answer(r))
-	if e.by == nil {
-		o.put(e)
+	l := e.lane
+	o := l.o
+	e.leave()
+	if e.part != nil {
+		l.busy--
 	}
+	o.bytes -= e.size
+	o.answers = append(o.answers, answer{done: e.done, i: e.i, receipt: r})
+	o.put(e)
 }

@@ -6,52 +6,85 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-// ReceiptFor is the receipt of a message that the library has answered with an error.
-func ReceiptFor(err error) pluginapi.Receipt {
-	return (&producer{lane: &lane{}}).receipt(&entry{name: "t"}, nil, err)
+// Route is the partition of n that a message with keys goes to.
+func Route(key, orderingKey string, n int) int {
+	at, _ := route(&wire.Outgoing{Key: key, OrderingKey: orderingKey}, n, 0)
+	return at
 }
 
-// AwaitDown waits until a producer reconnects.
+// ReceiptFor is the receipt of a message that no broker takes, which was written so
+// many times.
+func ReceiptFor(why *core.Fault, tries int) pluginapi.Receipt {
+	return (&entry{name: "t", tries: tries}).without(why)
+}
+
+// AwaitDown waits until a producer has lost its broker.
 func (o *Outbox) AwaitDown(tb testing.TB) {
+	tb.Helper()
+	o.await1(tb, "no producer is down", func(p *part) bool { return p.session == nil && p.given != "" })
+}
+
+// AwaitSent waits until n messages of a topic or partition were written and have no
+// receipt.
+func (o *Outbox) AwaitSent(tb testing.TB, n int) {
+	tb.Helper()
+	o.await1(tb, "not as many messages were sent", func(p *part) bool { return p.sent.n >= n })
+}
+
+func (o *Outbox) await1(tb testing.TB, what string, ok func(*part) bool) {
 	tb.Helper()
 	late := time.NewTimer(10 * time.Second)
 	defer late.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		o.mu.Lock()
-		for p := range o.producers {
-			if p.down > 0 {
-				o.mu.Unlock()
-				return
-			}
+		if o.any(ok) {
+			return
 		}
-		o.mu.Unlock()
 		select {
 		case <-tick.C:
 		case <-late.C:
-			tb.Fatal("no producer reconnects")
+			tb.Fatal(what)
 		}
 	}
 }
 
-// Open is how many producers are open, made or closed.
+func (o *Outbox) any(ok func(*part) bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.lanes {
+		for _, p := range l.parts {
+			if ok(p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Open is how many topics are open, opened or closed.
 func (o *Outbox) Open() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.slots
 }
 
-// Lent is how many messages the library has.
+// Lent is how many messages producers have that are open.
 func (o *Outbox) Lent() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := 0
-	for p := range o.producers {
-		n += p.lent
+	for _, l := range o.lanes {
+		for _, p := range l.parts {
+			if p.session != nil {
+				n += p.queue.n + p.sent.n
+			}
+		}
 	}
 	return n
 }

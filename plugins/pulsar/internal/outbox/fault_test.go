@@ -29,7 +29,7 @@ func behind(t *testing.T, change ...func(*outbox.Config)) (*kit, *proxy.Proxy) {
 }
 
 // Where the broker answers nothing, every message has its receipt in time (P-11):
-// what the library had may have been stored, what it had no room for was not. What
+// what was sent may have been stored, what there was no room for was not. What
 // was given up is not sent when the broker is back.
 func TestP11Stalled(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestP11Stalled(t *testing.T) {
 	}
 }
 
-// While there is no connection nothing is given to the library, so that what has
+// While there is no connection nothing is written, so that what has
 // waited in vain was certainly not stored.
 func TestRefusedWhileDown(t *testing.T) {
 	t.Parallel()
@@ -89,18 +89,25 @@ func TestRefusedWhileDown(t *testing.T) {
 	}
 }
 
-// The library forgets a producer whose message the broker did not allow, and calls
-// nobody back. The message has a receipt in time, and the next one arrives.
+// A message that the broker does not allow is refused at once, and the next one
+// arrives.
 func TestBrokerForbidsMessage(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
-	k := open(t, b, timeout(time.Second))
+	k := open(t, b)
 	to := name(t, "t")
 	k.warm(to)
 	b.Admin(http.MethodPost, "persistent/public/default/"+to+"/maxMessageSize", 1000, nil)
 	eventually(t, "the policy", func() bool {
+		began := time.Now()
 		r := k.one(to, strings.Repeat("x", 2000))
-		return r.Status == pluginapi.ReceiptUnknown && r.Fault.Code == core.FaultTimeout
+		if r.Status == pluginapi.ReceiptConfirmed {
+			return false
+		}
+		if r.Status != pluginapi.ReceiptRefused || r.Fault.Transient || r.Fault.Code != core.FaultUnsupported || time.Since(began) > 5*time.Second {
+			t.Fatalf("%v, %+v, after %v", r.Status, r.Fault, time.Since(began))
+		}
+		return true
 	})
 	k.warm(to)
 }

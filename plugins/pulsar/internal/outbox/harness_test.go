@@ -13,7 +13,6 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/log"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
@@ -21,6 +20,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/outbox"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 var broker pulsarbroker.Shared
@@ -32,9 +32,7 @@ func TestMain(m *testing.M) {
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
 		_ = p.Value.Set("8")
 	}
-	// A producer that the library closes by itself, since its topic is terminated or
-	// deleted for good, leaves this goroutine, which nobody can end.
-	broker.Main(m, goleak.IgnoreTopFunction("github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).runEventsLoop.func1"))
+	broker.Main(m)
 }
 
 // kit is an outbox with its client.
@@ -155,10 +153,10 @@ func (r *receipts) confirmed(n int) map[int]pluginapi.Receipt {
 
 // post publishes a text.
 func (k *kit) post(r *receipts, i int, to, text string) *core.Fault {
-	return k.send(r, i, to, &pulsar.ProducerMessage{Payload: []byte(text)})
+	return k.send(r, i, to, wire.Outgoing{Payload: []byte(text)})
 }
 
-func (k *kit) send(r *receipts, i int, to string, m *pulsar.ProducerMessage) *core.Fault {
+func (k *kit) send(r *receipts, i int, to string, m wire.Outgoing) *core.Fault {
 	n, err := topic.Parse(to)
 	if err != nil {
 		k.tb.Fatal(err)

@@ -4,9 +4,8 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
@@ -17,9 +16,7 @@ import (
 // the earliest message on, unless it has one of that name: a topic without any keeps
 // nothing that is published. The error is a *core.Fault.
 //
-// It subscribes and closes again, since the library can have that done with a
-// producer for its own dead letters alone. Where ctx ends first, what was begun ends
-// by itself, with Close waiting for it.
+// It subscribes, asks for no message, and closes again.
 func (o *Outbox) Keep(ctx context.Context, n topic.Name, subscription string) error {
 	what := fmt.Sprintf("make the subscription %q of topic %s", subscription, n)
 	names := []topic.Name{n}
@@ -37,35 +34,61 @@ func (o *Outbox) Keep(ctx context.Context, n topic.Name, subscription string) er
 	}
 	done := make(chan error, len(names))
 	for _, name := range names {
-		o.work.Go(func() { done <- o.subscribe(name, subscription) })
+		go func() { done <- o.subscribe(ctx, name.String(), subscription) }()
 	}
+	var failed error
 	for range names {
-		select {
-		case err := <-done:
-			if err != nil {
-				return client.Explain(what, err)
-			}
-		case <-ctx.Done():
-			return client.Explain(what, ctx.Err())
+		if err := <-done; failed == nil && err != nil {
+			failed = client.Explain(what, err)
 		}
 	}
-	return nil
+	return failed
 }
 
 // subscribe makes the subscription of one topic or partition. One that others read
-// exclusively is there already. With a queue of 0 no message leaves the broker.
-func (o *Outbox) subscribe(n topic.Name, subscription string) error {
-	c, err := o.c.Client.Library().Subscribe(pulsar.ConsumerOptions{
-		Topic: n.String(), SubscriptionName: subscription, Type: pulsar.Shared,
-		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
-		EnableZeroQueueConsumer:     true,
-	})
+// exclusively is there already.
+func (o *Outbox) subscribe(ctx context.Context, name, subscription string) error {
+	conn, err := o.c.Client.Broker(ctx, name)
 	if err != nil {
-		if code, ok := client.Refused(err); ok && code == wire.ConsumerBusy {
+		return err
+	}
+	id := conn.Consumer(deaf{})
+	defer conn.ForgetConsumer(id)
+	_, err = conn.Ask(ctx, wire.TypeSuccess, func(dst []byte, number uint64) []byte {
+		return wire.AppendSubscribe(dst, number, wire.Subscribe{
+			ID: id, Topic: name, Subscription: subscription, Type: wire.Shared, Earliest: true, Create: true,
+		})
+	})
+	if refusal, ok := errors.AsType[*client.ServerError](err); ok {
+		if refusal.Code == wire.ConsumerBusy {
 			return nil
 		}
 		return err
 	}
-	c.Close()
-	return nil
+	// Also where there was no answer: the broker may have it by now.
+	_, closing := conn.Ask(context.WithoutCancel(ctx), wire.TypeSuccess, func(dst []byte, number uint64) []byte {
+		return wire.AppendCloseConsumer(dst, number, id)
+	})
+	if closing != nil {
+		o.c.Log.Debug("Pulsar consumer not closed by its broker", "topic", name, "reason", closing)
+	}
+	return err
 }
+
+// deaf is a consumer that asks for no message.
+type deaf struct{}
+
+// Entry, Pause, Active, Closed and Lost take nothing.
+func (deaf) Entry(*wire.Delivery) {}
+
+// Pause is as Entry.
+func (deaf) Pause() {}
+
+// Active is as Entry.
+func (deaf) Active(bool) {}
+
+// Closed is as Entry.
+func (deaf) Closed() {}
+
+// Lost is as Entry: who asks hears of it.
+func (deaf) Lost(error) {}

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/outbox"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // Payloads arrive as they are, compressed or not, in batches or not. Their memory is
@@ -22,7 +21,7 @@ import (
 func TestCompressionAndBatches(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
-	for _, c := range []pulsar.CompressionType{pulsar.NoCompression, pulsar.LZ4, pulsar.ZLib, pulsar.ZSTD} {
+	for _, c := range []wire.Compression{wire.NoCompression, wire.LZ4, wire.ZLib, wire.ZSTD} {
 		for _, batch := range []time.Duration{0, 5 * time.Millisecond} {
 			t.Run(fmt.Sprint(c, batch > 0), func(t *testing.T) {
 				t.Parallel()
@@ -37,7 +36,7 @@ func TestCompressionAndBatches(t *testing.T) {
 						clear(own)
 						r.done(i, x)
 					}
-					if f := k.box.Add(&outbox.Post{Topic: parse(t, to), Name: to, Message: &pulsar.ProducerMessage{Payload: own}, Done: done, I: i}); f != nil {
+					if f := k.box.Add(&outbox.Post{Topic: parse(t, to), Name: to, Message: wire.Outgoing{Payload: own}, Done: done, I: i}); f != nil {
 						t.Fatal(f)
 					}
 				}
@@ -81,7 +80,7 @@ func TestPartitions(t *testing.T) {
 	r := newReceipts(t)
 	const n = 100
 	for i := range n {
-		if f := k.send(r, i, to, &pulsar.ProducerMessage{Key: fmt.Sprint("k", i%5), Payload: []byte(fmt.Sprint(i))}); f != nil {
+		if f := k.send(r, i, to, wire.Outgoing{Key: fmt.Sprint("k", i%5), Payload: []byte(fmt.Sprint(i))}); f != nil {
 			t.Fatal(f)
 		}
 	}
@@ -144,9 +143,9 @@ func TestSequenceIDs(t *testing.T) {
 	first := open(t, b, named)
 	publish := func(k *kit, number int64, text string) pluginapi.Receipt {
 		t.Helper()
-		m := &pulsar.ProducerMessage{Payload: []byte(text)}
+		m := wire.Outgoing{Payload: []byte(text)}
 		if number >= 0 {
-			m.SequenceID = &number
+			m.Sequence = &number
 		}
 		r := newReceipts(t)
 		if f := k.send(r, 0, to, m); f != nil {

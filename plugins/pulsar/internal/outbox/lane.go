@@ -3,15 +3,24 @@
 package outbox
 
 import (
-	"context"
-	"errors"
+	"math/rand/v2"
+	"sync"
 	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+)
+
+// stage is how far a lane is.
+type stage int
+
+const (
+	idle    stage = iota // it has no place
+	waiting              // for a place
+	finding              // its partitions are looked up
+	open
+	closing // its producers close
 )
 
 // lane is one topic. All of it is under the outbox's mu.
@@ -20,138 +29,139 @@ type lane struct {
 	topic topic.Name
 	base  string // the topic's name in full, without a partition
 
-	queue    list // that the library does not have, in order
-	producer *producer
-	sending  bool // somebody gives the library what is in the queue
-	making   bool // a producer is being made
-	waits    bool // for a slot
-	// former is closed once the producer before is closed, nil = there was none.
-	former <-chan struct{}
-	// why says what keeps the queue from being sent, nil = nothing that is known.
+	stage stage
+	queue list    // of messages that have no partition yet, in order
+	parts []*part // of a lane that is open: one, or as many as the topic has partitions
+	turn  uint32  // of messages without a key
+	busy  int     // messages of parts that have no receipt
+	work  int     // goroutines for it and its parts
+
+	partitioned bool
+	looking     bool          // somebody looks for new partitions
+	looked      time.Duration // when somebody did
+
+	draining   bool          // nothing more goes to parts: another topic needs the place, or this one has changed
+	made, used time.Duration // when it was opened, and last had nothing to do
+	// why says what keeps it from being opened, nil = nothing that is known.
 	why *core.Fault
 }
 
-// pump gives the library what there is room for, and has a producer made where
-// there is none. o.mu is held, and free at times.
+// add takes a message; o.mu is held.
+func (l *lane) add(e *entry) {
+	l.queue.push(e)
+	l.pump()
+}
+
+// pump passes on to its parts what waits, or has the lane opened; o.mu is held.
 func (l *lane) pump() {
-	if l.sending {
+	if l.queue.first == nil {
 		return
 	}
-	l.sending = true
-	for l.queue.first != nil {
-		p := l.producer
-		if p == nil {
-			l.need()
-			break
+	if l.stage == idle {
+		l.need()
+	}
+	if l.stage != open || l.draining {
+		return
+	}
+	l.discover()
+	for e := l.queue.first; e != nil; e = l.queue.first {
+		e.leave()
+		at, keyed := route(&e.message, len(l.parts), l.turn)
+		if !keyed && l.o.c.Batch <= 0 {
+			l.turn++ // with batches it is the next one's turn once one is written
 		}
-		if p.takes(l.queue.first) {
-			l.hand(p, l.queue.first)
-		} else if l.producer != nil {
-			break
+		e.part = l.parts[at]
+		l.busy++
+		e.part.add(e)
+	}
+}
+
+// opened gives the lane its parts; o.mu is held.
+func (l *lane) opened(partitions int) {
+	if l.topic.Partition != topic.NoPartition {
+		partitions = 0
+	}
+	now := l.o.clock()
+	l.stage, l.why, l.draining = open, nil, false
+	l.partitioned, l.looked = partitions > 0, now
+	l.made, l.used = now, now
+	l.turn = rand.Uint32()
+	if l.partitioned {
+		l.grow(partitions)
+	} else {
+		l.parts = []*part{{lane: l, index: int32(l.topic.Partition), name: l.topic.String()}} //nolint:gosec // at most client's limit
+	}
+	l.pump()
+	l.rest()
+	if len(l.o.waiting) > 0 {
+		l.o.evict()
+	}
+}
+
+// grow gives the lane as many parts as its topic has partitions. A topic does not
+// lose any, unless it is made anew: then the broker refuses those that are gone.
+func (l *lane) grow(partitions int) {
+	for i := len(l.parts); i < partitions; i++ {
+		l.parts = append(l.parts, &part{lane: l, index: int32(i), name: l.topic.At(i).String()}) //nolint:gosec // as above
+	}
+}
+
+// rest closes the lane where it has nothing to do and somebody waits for its place,
+// and has it forgotten where it has none; o.mu is held.
+func (l *lane) rest() {
+	o := l.o
+	if l.stage == open && l.busy == 0 {
+		l.used = o.clock()
+		wanted := l.draining || l.queue.first == nil && len(o.waiting) > o.leaving
+		if wanted && l.work == 0 {
+			l.close()
 		}
 	}
-	l.sending = false
+	if l.stage == idle && l.queue.first == nil {
+		delete(o.lanes, l.topic)
+		if o.last == l {
+			o.last = nil
+		}
+	}
+}
+
+// close closes the producers of a lane whose messages have their receipts; o.mu is
+// held.
+func (l *lane) close() {
+	o := l.o
+	var sessions []*session
+	for _, p := range l.parts {
+		if s := p.session; s != nil {
+			p.session = nil
+			sessions = append(sessions, s)
+		}
+		p.gathering.stop()
+	}
+	l.stage, l.parts = closing, nil
+	o.leaving++
+	o.work.Go(func() {
+		var all sync.WaitGroup
+		for _, s := range sessions {
+			all.Go(s.close)
+		}
+		all.Wait()
+		o.mu.Lock()
+		o.leaving--
+		l.vacate()
+		o.leave()
+	})
+}
+
+// vacate gives the lane's place to who waits for one; o.mu is held.
+func (l *lane) vacate() {
+	l.stage = idle
+	l.o.slots--
+	l.o.serve()
+	l.pump()
 	l.rest()
 }
 
-// hand gives the library an entry; o.mu is held, but not meanwhile.
-func (l *lane) hand(p *producer, e *entry) {
-	e.leave()
-	e.by = p
-	p.sent.push(e)
-	p.lent++
-	p.numbered = e.message.SequenceID != nil
-	p.current = e
-	p.began.Store(false)
-	m, callback := e.message, e.callback
-	l.o.mu.Unlock()
-	ok := p.send(m, callback)
-	l.o.mu.Lock()
-	if !ok {
-		l.unhand(p, e)
-	}
-}
-
-// unhand takes back what the library has not taken: its producer is closed. o.mu is
-// held.
-func (l *lane) unhand(p *producer, e *entry) {
-	p.lent--
-	e.leave()
-	e.by = nil
-	if e.answered {
-		l.o.put(e)
-	} else {
-		l.queue.unshift(e)
-	}
-	p.discard()
-}
-
-// send calls SendAsync, and reports false where the library closed the producer at
-// that moment: then it panics, on sending to a closed channel, and has not taken
-// the message.
-func (p *producer) send(m *pulsar.ProducerMessage, f func(pulsar.MessageID, *pulsar.ProducerMessage, error)) (ok bool) {
-	defer func() {
-		if v := recover(); v != nil {
-			p.lane.o.c.Log.Debug("Pulsar producer closed while it was used", "topic", p.lane.base, "panic", v)
-		}
-	}()
-	p.library.SendAsync(context.Background(), m, f)
-	return true
-}
-
-// returned is called by the library, once for each entry that it has taken, from
-// any goroutine.
-func (e *entry) returned(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
-	l, p := e.lane, e.by
-	o := l.o
-	o.mu.Lock()
-	if err != nil && p.current == e && !p.began.Load() && errors.Is(err, pulsar.ErrProducerClosed) {
-		// It was closed before the call.
-		l.unhand(p, e)
-		o.leave()
-		return
-	}
-	p.lent--
-	if err != nil && !untouched(err) {
-		p.discard() // the library has closed it, or will get no further
-	}
-	var due answer
-	owed := !e.answered
-	if owed {
-		due = e.answer(p.receipt(e, id, err))
-	}
-	o.put(e)
-	l.pump()
-	o.leave()
-	if owed {
-		o.give(&due)
-	}
-}
-
-// rest closes the lane's producer where somebody waits for its slot, and has the
-// lane forgotten where it has nothing; o.mu is held.
-func (l *lane) rest() {
-	p := l.producer
-	idle := l.queue.first == nil && !l.sending
-	if p != nil && p.lent == 0 && idle {
-		p.used = time.Now()
-	}
-	if p != nil && p.lent == 0 && !l.sending && (p.draining || idle && len(l.o.waiting) > l.o.leaving) {
-		p.discard()
-		p = nil
-		if !idle {
-			l.need()
-		}
-	}
-	if p == nil && idle && !l.making && !l.waits && l.former == nil {
-		delete(l.o.lanes, l.topic)
-		if l.o.last == l {
-			l.o.last = nil
-		}
-	}
-}
-
-// refuse refuses all that the library does not have; o.mu is held.
+// refuse answers what no part has; o.mu is held.
 func (l *lane) refuse(why *core.Fault) {
 	for e := l.queue.first; e != nil; e = l.queue.first {
 		e.finish(pluginapi.Refused(because(e.name, why)))

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package outbox publishes to Pulsar's topics and tells what became of each message
-// (ADR 0122). Topics do not wait for each other; within one, or one of its
-// partitions, messages keep the order in which they were added. Every message has
-// its receipt within Config.Timeout, whatever the broker and the library do.
+// (ADR 0122). Topics do not wait for each other, nor do the partitions of one; within
+// one of them messages keep the order in which they were added. Every message has its
+// receipt within Config.Timeout, whatever the broker does.
+//
+// Each partition has a producer, made for its first message. What a broker has not
+// confirmed when the connection is lost, or the topic moves, is sent again under the
+// same name and numbers, so that a broker with deduplication stores it once.
 //
 // # Caveats
 //
-// A receipt is unknown where the library had the message and no broker has
-// confirmed it: it may have been stored. It is refused only where it was not.
-//
-// A topic's producer that has not confirmed a message within Config.Timeout is
-// closed, with all it has not confirmed, and another one is made. So nothing that
-// was given up is sent later.
+// A receipt is unknown where the message was written to a connection and no broker
+// has confirmed it: it may have been stored. It is refused only where it was not.
+// Nothing that was given up is sent again.
 package outbox
 
 import (
@@ -22,12 +23,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // The bounds of what may be without a receipt. They lie far above the host's
@@ -47,9 +48,11 @@ const (
 
 // Client is what an outbox uses of a client.
 type Client interface {
-	Library() pulsar.Client
 	// Partitions returns how many partitions a topic has, 0 = it is not partitioned.
 	Partitions(ctx context.Context, n topic.Name) (int, error)
+	// Broker returns a connection to the broker that serves a topic or a partition,
+	// given in full.
+	Broker(ctx context.Context, topic string) (*client.Conn, error)
 	// Up reports whether a broker can be reached.
 	Up() (now bool, changed <-chan struct{})
 }
@@ -59,16 +62,18 @@ type Config struct {
 	Client Client // required
 	// Timeout is how long a message may wait for its receipt. Default 30 s.
 	Timeout time.Duration
-	// Window is how many messages of a topic the library has at most. Default 1024.
+	// Window is how many messages of a topic, or of each of its partitions, wait for
+	// the broker at most. Default 1024.
 	Window int
 	// Producers is how many topics are open at most. Default 256.
 	Producers int
 	// Name is the producers' name at the broker. Default: the broker gives one.
 	Name string
-	// Discovery is the time between two looks for new partitions. Default 30 s.
+	// Discovery is the time between two looks for new partitions of a topic that is
+	// published to. Default 30 s.
 	Discovery time.Duration
 	// Compression is what payloads are compressed with. Default: nothing.
-	Compression pulsar.CompressionType
+	Compression wire.Compression
 	// Batch is how long messages of a topic are gathered for one entry, at most
 	// BatchMessages of them. Default: each has its own.
 	Batch         time.Duration
@@ -81,8 +86,9 @@ type Config struct {
 type Post struct {
 	Topic topic.Name
 	Name  string // the topic as faults name it
-	// Message is the outbox's from Add on. Its payload stays as it is until Done.
-	Message *pulsar.ProducerMessage
+	// Message stays as it is, with all that it points to, until Done: it is read
+	// whenever it is written to a connection.
+	Message wire.Outgoing
 	// At is when it was published, now where it is zero.
 	At time.Time
 	// Done takes the receipt, once, with I. No lock is held. It must not block.
@@ -92,30 +98,34 @@ type Post struct {
 
 // Outbox publishes messages. It may be used from any goroutine.
 type Outbox struct {
-	c    Config
-	born time.Time // when the clock of entries was at 0
-	copy bool      // the library reads payloads after it has returned
+	c      Config
+	born   time.Time       // when the clock of entries was at 0
+	life   context.Context // ends when nothing more is to be opened
+	stop   context.CancelFunc
+	parted context.Context // ends when nothing is waited for any more
+	part   context.CancelFunc
 
 	count atomic.Int64  // messages whose Done has not returned
 	rest  chan struct{} // capacity 1: count has become 0
 	free  sync.Pool     // of *entry
 
+	// Frames are built, and handed to connections, under mu: they leave in the order
+	// of their numbers. A connection does not block then, nor call back.
 	mu        sync.Mutex
 	lanes     map[topic.Name]*lane
-	last      *lane                  // that was used last, nil = none
-	producers map[*producer]struct{} // open ones
-	closing   map[*producer]struct{}
-	slots     int      // of Config.Producers: in use, being made or closed
-	waiting   []*lane  // for a slot
-	leaving   int      // producers that give theirs back
-	bytes     int64    // of messages without a receipt
-	answers   []answer // to be given once mu is free
+	last      *lane      // that was used last, nil = none
+	slots     int        // of Config.Producers: lanes that are open, opened or closed
+	waiting   []*lane    // for a slot
+	leaving   int        // lanes that give theirs back
+	bytes     int64      // of messages without a receipt
+	answers   []answer   // to be given once mu is free
+	batch     wire.Batch // that is built
+	positions []byte     // room for those of receipts
 	timer     *time.Timer
 	closed    bool
-	failed    *core.Fault   // the endpoint has ended
-	stop      chan struct{} // closed when nothing more is to be made
+	failed    *core.Fault // the endpoint has ended
 
-	work sync.WaitGroup // goroutines and timers
+	work sync.WaitGroup // goroutines and the timer
 }
 
 // New returns an outbox that has opened nothing yet.
@@ -135,12 +145,10 @@ func New(c Config) *Outbox {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Outbox{
-		c: c, copy: c.Compression == pulsar.NoCompression || c.Batch > 0,
-		born: time.Now(), lanes: make(map[topic.Name]*lane),
-		producers: make(map[*producer]struct{}), closing: make(map[*producer]struct{}),
-		rest: make(chan struct{}, 1), stop: make(chan struct{}),
-	}
+	o := &Outbox{c: c, born: time.Now(), lanes: make(map[topic.Name]*lane), rest: make(chan struct{}, 1)}
+	o.life, o.stop = context.WithCancel(context.Background())
+	o.parted, o.part = context.WithCancel(context.Background())
+	return o
 }
 
 // Add takes a message and returns at once. Where it returns a fault the message is
@@ -160,8 +168,7 @@ func (o *Outbox) Add(p *Post) *core.Fault {
 	if o.timer == nil {
 		o.arm(o.c.Timeout)
 	}
-	l.queue.push(e)
-	l.pump()
+	l.add(e)
 	o.leave()
 	return nil
 }
@@ -196,25 +203,27 @@ func (o *Outbox) refuses(p *Post, size int64) *core.Fault {
 
 // leave lets go of o.mu and gives the receipts that are due.
 func (o *Outbox) leave() {
-	if len(o.answers) == 0 {
-		o.mu.Unlock()
-		return
-	}
 	due := o.answers
 	o.answers = nil
 	o.mu.Unlock()
-	for i := range due {
-		o.give(&due[i])
-	}
+	o.give(due)
 }
 
-// give gives a receipt; no lock is held.
-func (o *Outbox) give(a *answer) {
-	a.done(a.i, a.receipt)
-	if o.count.Add(-1) == 0 {
+// give gives receipts; no lock is held.
+func (o *Outbox) give(due []answer) {
+	if len(due) == 0 {
+		return
+	}
+	for i := range due {
+		due[i].done(due[i].i, due[i].receipt)
+	}
+	if o.count.Add(-int64(len(due))) == 0 {
 		select {
 		case o.rest <- struct{}{}:
 		default:
 		}
 	}
 }
+
+// clock is the time of entries.
+func (o *Outbox) clock() time.Duration { return time.Since(o.born) }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outbox
+
+import (
+	"time"
+
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
+)
+
+// part is the producer of a topic, or of one of its partitions. All of it is under
+// the outbox's mu.
+type part struct {
+	lane  *lane
+	index int32  // of the partition, topic.NoPartition where the topic has none
+	name  string // the topic or partition in full
+
+	// queue is what is to be written, and sent what was written and has no receipt.
+	// When the session ends what was sent is put before the queue: it is written
+	// again, under the numbers that it has.
+	queue, sent list
+	gathering   gathering
+
+	session *session // registered at a broker, nil = none
+	opening bool     // somebody opens one
+	pause   time.Duration
+	// doubt says that a message was given up that was written. Nothing more is until
+	// the broker answers anything, so that it can be refused.
+	doubt bool
+	why   *core.Fault // why there is no session, nil = nothing that is known
+
+	given  string        // the last session's name, "" = there was none
+	ended  time.Duration // when it ended
+	epoch  uint64        // how often one was asked for
+	number uint64        // of the next message
+}
+
+// add takes a message; o.mu is held.
+func (p *part) add(e *entry) {
+	p.queue.push(e)
+	p.gathering.add(p, e)
+	p.pump()
+}
+
+// pump writes what may be written, or has a session opened; o.mu is held.
+func (p *part) pump() {
+	if p.queue.first == nil {
+		return
+	}
+	s := p.session
+	if s == nil {
+		p.need()
+		return
+	}
+	for p.queue.first != nil && !s.closing && !p.doubt && p.sent.n < p.lane.o.c.Window && s.conn.Room() {
+		n := p.next()
+		if n == 0 {
+			return
+		}
+		p.write(s, n)
+	}
+}
+
+// need has a session opened; o.mu is held.
+func (p *part) need() {
+	o := p.lane.o
+	if p.opening || o.life.Err() != nil {
+		return
+	}
+	p.opening = true
+	p.lane.work++
+	o.work.Go(p.open)
+}
+
+// confirm answers the messages that a receipt is for. Those that were given up are
+// not there any more.
+func (p *part) confirm(r *wire.SendReceipt) {
+	e := p.find(r.Sequence)
+	for e != nil {
+		next := e.next
+		if next != nil && !next.follows(e) {
+			next = nil
+		}
+		answer := pluginapi.Confirmed()
+		answer.Position = p.position(e, r)
+		e.finish(answer)
+		e = next
+	}
+}
+
+// refuseSent answers the messages that the broker does not take.
+func (p *part) refuseSent(number uint64, why *core.Fault) {
+	e := p.find(number)
+	for e != nil {
+		next := e.next
+		if next != nil && !next.follows(e) {
+			next = nil
+		}
+		e.tries-- // this time it was not stored
+		e.finish(e.without(why))
+		e = next
+	}
+}
+
+// find returns the first message that was sent of the batch with a number, nil = there
+// is none. A receipt has the first of a batch's numbers, an error the last. Brokers
+// answer in order, but for messages that they have already.
+func (p *part) find(number uint64) *entry {
+	for e := p.sent.first; e != nil; e = e.next {
+		if number-e.sequence < uint64(e.count) { //nolint:gosec // above 0
+			return e
+		}
+	}
+	return nil
+}
+
+// renew ends the session and has another one opened for what is left. Receipts are
+// taken until the broker has closed it. o.mu is held.
+func (p *part) renew() {
+	l, s := p.lane, p.session
+	s.closing = true
+	l.work++
+	l.o.work.Go(func() {
+		s.close()
+		l.o.mu.Lock()
+		l.work--
+		p.lost(s)
+		l.o.leave()
+	})
+}
+
+// lost takes note that a session has ended; o.mu is held.
+func (p *part) lost(s *session) {
+	if s.gone = true; p.session == s {
+		p.session = nil
+		p.doubt = false
+		p.ended = p.lane.o.clock()
+		for e := p.sent.last; e != nil; e = p.sent.last {
+			e.leave()
+			p.queue.unshift(e)
+		}
+		p.pump()
+	}
+	p.lane.rest()
+}
+
+// abandon answers all that waits, because no session can be had; o.mu is held. The
+// topic may have changed, so it is looked up again for the next message.
+func (p *part) abandon(why *core.Fault) {
+	for e := p.queue.first; e != nil; e = p.queue.first {
+		e.finish(e.without(why))
+	}
+	p.lane.draining = true
+}
