@@ -100,8 +100,7 @@ type Conn struct {
 	turns  chan struct{} // one for each request
 	out    output
 
-	reads atomic.Uint64 // how often something has come
-	heard atomic.Int64  // when the last of it came, since began, in nanoseconds
+	heard atomic.Int64 // when something has last come, since began, in nanoseconds
 
 	mu        sync.Mutex
 	err       *LostError // why it has ended
@@ -133,7 +132,7 @@ func newConn(c *Client, to target, host string, nc net.Conn) *Conn {
 		consumers: make(map[uint64]*seat[ConsumerHandler]), producers: make(map[uint64]*seat[ProducerHandler]),
 	}
 	l.reader = wire.NewReader(source{l})
-	l.out.init(nc)
+	l.out.wake = make(chan struct{}, 1)
 	return l
 }
 
@@ -143,7 +142,6 @@ type source struct{ *Conn }
 func (s source) Read(b []byte) (int, error) {
 	n, err := s.nc.Read(b)
 	if n > 0 {
-		s.reads.Add(1)
 		s.heard.Store(int64(time.Since(s.began)))
 	}
 	return n, err

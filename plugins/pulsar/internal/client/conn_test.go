@@ -345,7 +345,9 @@ func TestConnRoom(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	sent := 0
 	for c.Room() {
-		c.Send(func(dst []byte) []byte { return append(dst, withPayload(frame(wire.TypeSend, varints(1, int64(sent))), large)...) })
+		c.Send(func(dst []byte) []byte {
+			return append(dst, withPayload(frame(wire.TypeSend, varints(1, int64(sent))), large)...)
+		})
 		if sent++; sent > 1000 {
 			t.Fatal("there is room for ever")
 		}

@@ -26,6 +26,9 @@ func Explain(what string, err error) *core.Fault {
 	if f, ok := errors.AsType[*core.Fault](err); ok {
 		return fault.Of(what, f)
 	}
+	if e, ok := errors.AsType[*ConnectError](err); ok {
+		return e.fault(what)
+	}
 	if code, message, ok := refusalIn(err); ok {
 		e, a := &ServerError{code, message}, adviceOf(code)
 		if code == wire.ConsumerBusy && strings.Contains(message, "different type") {

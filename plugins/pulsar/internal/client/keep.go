@@ -34,6 +34,7 @@ func (c *Conn) keep() {
 		case c.idle(t.idle):
 			c.end(errIdle)
 		case quiet >= t.ping:
+			c.out.shrink()
 			c.Send(wire.AppendPing)
 		}
 	}

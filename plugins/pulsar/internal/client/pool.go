@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
@@ -29,6 +30,21 @@ func (e *ConnectError) Error() string { return "connect to " + e.Host + ": " + l
 
 // Unwrap returns the reason.
 func (e *ConnectError) Unwrap() error { return e.Err }
+
+// fault is the error as a fault of what failed by it.
+func (e *ConnectError) fault(what string) *core.Fault {
+	a := advice{code: core.FaultUnavailable}
+	if refused, ok := errors.AsType[*ServerError](e.Err); ok {
+		a = adviceOf(refused.Code)
+	} else if errors.Is(e.Err, context.DeadlineExceeded) {
+		a.code = core.FaultTimeout
+	}
+	if errors.Is(e.Err, context.Canceled) {
+		a.code = core.FaultCanceled
+	}
+	a.transient = a.code != core.FaultCanceled
+	return a.fault(what, e.Error())
+}
 
 // target is whom a connection is for. The zero value is the service URL.
 type target struct {
