@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package feed reads the topics of one subscription: one consumer of the library for
-// each partition, so that each is found, lost, made anew and moved by itself.
-//
-// # Caveats
-//
-// A topic that is deleted under its consumers is made again by their reconnect where
-// brokers create topics by themselves: the library cannot be told not to.
+// Package feed reads the topics of one subscription: one consumer for each partition, so
+// that each is found, lost, made anew and moved by itself.
 package feed
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/longshore-go/longshore/core"
@@ -34,10 +31,9 @@ type Feed struct {
 
 	batches  chan *Batch
 	spare    batches
-	openings chan struct{} // one for each consumer that is being made
-	moving   chan struct{} // holds one: no two seeks at a time
-	library  sync.WaitGroup
-	lists    lists
+	openings chan struct{}  // one for each consumer that is being made
+	moving   chan struct{}  // holds one: no two seeks at a time
+	calls    sync.WaitGroup // requests that nobody waits for
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -65,9 +61,15 @@ type followed struct {
 // (S-PUL-28). Errors are *core.Fault and name topic and reason.
 func Open(ctx context.Context, c Config) (*Feed, error) { return open(ctx, c, defaultTimes()) }
 
+// nameLetters are enough for names by chance to differ: 50 bits.
+const nameLetters = 10
+
 func open(ctx context.Context, c Config, t times) (*Feed, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.ConsumerName == "" { // brokers share out by names, and show them
+		c.ConsumerName = strings.ToLower(rand.Text()[:nameLetters])
 	}
 	f := &Feed{
 		Config:     c,
@@ -84,7 +86,7 @@ func open(ctx context.Context, c Config, t times) (*Feed, error) {
 	if err := f.start(ctx); err != nil {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.times.closing)
 		defer cancel()
-		_ = f.Close(within) // what the library still does ends with its client
+		_ = f.Close(within) // what is out still ends with its connection
 		return nil, err
 	}
 	f.keepers.Go(f.discover)
@@ -132,8 +134,14 @@ func (f *Feed) start(ctx context.Context) error {
 func (f *Feed) Batches() <-chan *Batch { return f.batches }
 
 // Release takes a batch back that was taken from Batches. Its messages stay as they
-// are, the slice that they are in does not.
-func (f *Feed) Release(b *Batch) { f.spare.give(b) }
+// are, the slice that they are in does not. The broker sends as many more in their place.
+func (f *Feed) Release(b *Batch) {
+	from, permits := b.from, b.permits
+	f.spare.give(b)
+	if from != nil {
+		from.give(permits)
+	}
+}
 
 // all are the partitions that are read now.
 func (f *Feed) all() []*Partition {
@@ -176,7 +184,7 @@ func (f *Feed) refused() {
 	}
 }
 
-// Close ends the feed: it waits for the library to close all consumers, until ctx
+// Close ends the feed: it waits until the brokers have closed all consumers, or ctx
 // ends, and returns ctx's error then. What is not acked comes again.
 func (f *Feed) Close(ctx context.Context) error {
 	f.closing.Do(func() {
@@ -186,7 +194,7 @@ func (f *Feed) Close(ctx context.Context) error {
 		f.cancel()
 		go func() {
 			f.keepers.Wait()
-			f.library.Wait()
+			f.calls.Wait()
 			close(f.closed)
 		}()
 	})

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // All partitions of all topics are subscribed to when Open returns (D22), each
@@ -67,7 +66,6 @@ func TestUnackedComesAgain(t *testing.T) {
 	b := broker.Broker(t)
 	n := name(t)
 	cfg := config(connected(t, b), "s", parsed(t, n))
-	cfg.Tune = func(o *pulsar.ConsumerOptions) { o.NackRedeliveryDelay = 30 * time.Millisecond }
 	f := opened(t, cfg)
 	f.ack.Store(false)
 	publish(t, producer(t, raw(t, b), n), "m", 3)
@@ -76,16 +74,16 @@ func TestUnackedComesAgain(t *testing.T) {
 	first := f.held[0]
 	p := f.from["m0"]
 	f.mu.Unlock()
-	p.Nack(first)
+	p.Nack([]wire.MessageID{first.ID})
 	eventually(t, "the second delivery of m0", func() bool { return f.count("m0") == 2 })
 	f.pause()
 	if err := f.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Ack([]pulsar.MessageID{first.ID()}); err == nil {
+	if err := p.Ack(whole(first)); err == nil {
 		t.Error("an ack without a consumer has no error")
 	}
-	p.Nack(first) // nothing
+	p.Nack([]wire.MessageID{first.ID}) // nothing
 	again := opened(t, config(cfg.Client, "s", parsed(t, n)))
 	eventually(t, "all again", func() bool { return again.got("m") == 3 })
 }
@@ -107,7 +105,7 @@ func TestSecondExclusiveWaits(t *testing.T) {
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
 	cfg := config(connected(t, b), "s", n)
-	cfg.Type = pulsar.Exclusive
+	cfg.Type = wire.Exclusive
 	first := opened(t, cfg)
 	second := make(chan *fed, 1)
 	go func() {
@@ -141,7 +139,7 @@ func TestBusyIsNamed(t *testing.T) {
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
 	cfg := config(connected(t, b), "s", n)
-	cfg.Type = pulsar.Exclusive
+	cfg.Type = wire.Exclusive
 	opened(t, cfg)
 	for _, tt := range []struct {
 		name     string

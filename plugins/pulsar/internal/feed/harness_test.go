@@ -22,12 +22,16 @@ import (
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // broker lets in whoever has a token, and "admin" do everything.
 var broker = pulsarbroker.Shared{Config: pulsarbroker.Config{Tokens: true, Authorize: true}}
 
 func TestMain(m *testing.M) { broker.Main(m) }
+
+// never is longer than any test.
+const never = 24 * time.Hour
 
 // patience is how long a test waits for what must come.
 const patience = 30 * time.Second
@@ -151,7 +155,7 @@ type fed struct {
 	counts map[string]int // by payload
 	order  map[string][]string
 	seen   []*Batch // with Back or Lost
-	held   []pulsar.Message
+	held   []wire.Message
 	from   map[string]*Partition // by payload
 	epochs map[string]uint64     // the last of a payload
 	stop   chan struct{}
@@ -160,7 +164,7 @@ type fed struct {
 
 func config(c *client.Client, subscription string, topics ...topic.Name) Config {
 	cfg := Config{
-		Client: c, Subscription: subscription, Type: pulsar.Shared, Earliest: true,
+		Client: c, Subscription: subscription, Type: wire.Shared, Earliest: true,
 		ReceiverQueue: 100, Discovery: time.Second, RetryDelay: 200 * time.Millisecond,
 	}
 	for _, n := range topics {
@@ -237,27 +241,37 @@ func (f *fed) take(b *Batch) {
 		f.Release(b)
 		return
 	}
-	var ids []pulsar.MessageID
 	f.mu.Lock()
 	if b.Back || b.Lost {
 		f.seen = append(f.seen, &Batch{Partition: b.Partition, Epoch: b.Epoch, Back: b.Back, Lost: b.Lost})
 	}
 	for _, m := range b.Messages {
-		payload := string(m.Payload())
+		payload := string(m.Payload)
 		f.counts[payload]++
 		f.order[b.Partition.Scope] = append(f.order[b.Partition.Scope], payload)
 		f.from[payload] = b.Partition
 		f.epochs[payload] = b.Epoch
 		f.held = append(f.held, m)
-		ids = append(ids, m.ID())
 	}
 	f.mu.Unlock()
-	if f.ack.Load() && len(ids) > 0 {
-		if err := b.Partition.Ack(ids); err != nil {
+	if f.ack.Load() && len(b.Messages) > 0 {
+		if err := b.Partition.Ack(whole(b.Messages...)); err != nil {
 			f.t.Log("ack:", err)
 		}
 	}
 	f.Release(b)
+}
+
+// whole are the entries of messages.
+func whole(messages ...wire.Message) []wire.Acked {
+	var acks []wire.Acked
+	for _, m := range messages {
+		a := wire.Acked{Ledger: m.ID.Ledger, Entry: m.ID.Entry}
+		if n := len(acks); n == 0 || acks[n-1].Ledger != a.Ledger || acks[n-1].Entry != a.Entry {
+			acks = append(acks, a)
+		}
+	}
+	return acks
 }
 
 // got is how many different payloads have come that begin so.

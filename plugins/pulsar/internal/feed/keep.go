@@ -4,7 +4,9 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -21,7 +23,7 @@ func (p *Partition) keep() {
 	for {
 		m := p.current()
 		if m == nil {
-			if m = p.renew(); m == nil {
+			if m = p.renew(moved == nil); m == nil {
 				break
 			}
 		}
@@ -32,22 +34,20 @@ func (p *Partition) keep() {
 			moved.err = m.move(moved)
 		}
 		p.part(m)
-		p.close(m)
+		m.close(p.patience(m))
 	}
 	moved.answer()
 	p.feed.forget(p)
 	p.lose()
 }
 
-// close closes a consumer of the partition, within a limit.
-func (p *Partition) close(m *member) {
-	limit := p.feed.times.closing
+// patience is how long a consumer's close is waited for: not for long where the broker
+// answers nothing else either.
+func (p *Partition) patience(m *member) time.Duration {
 	if m.mute {
-		limit = p.feed.times.answers
+		return p.feed.times.answers
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	m.close(ctx)
+	return p.feed.times.closing
 }
 
 // lose says that the partition is read no more, where the feed goes on.
@@ -59,79 +59,56 @@ func (p *Partition) lose() {
 }
 
 // watch returns when the consumer has to be replaced: with a seek that it is to carry
-// out before, or when the partition is to be read no more. A new consumer is soon asked
-// whether it lives: a broker that closes it right behind its answer to the subscribe, as
-// when a topic is unloaded twice, says so before the library listens for it.
+// out before, or when the partition is to be read no more. A loss is known at once; a
+// broker that has forgotten a consumer without a word is found out by a question, which
+// is asked now and then, and when acks have no answer.
 func (p *Partition) watch(m *member) *seek {
 	f := p.feed
-	proof := time.NewTimer(min(f.times.first, f.Discovery))
-	defer proof.Stop()
-	proving := false
+	look := time.NewTimer(f.Discovery)
+	defer look.Stop()
+	asked := false
+	prove := func() {
+		if !asked {
+			asked = true
+			m.prove()
+		}
+	}
 	for {
 		select {
 		case <-p.ctx.Done():
 			return nil
-		case <-m.lost:
+		case <-m.life.Done():
 			return nil
 		case s := <-p.seeks:
 			return s
-		case over := <-m.doubted:
-			if p.forgotten(m, over) {
-				return nil
-			}
-		case <-proof.C:
-			if proving {
-				f.Log.Info("Pulsar consumer is made anew: the broker does not answer it", "subscription", f.Subscription, "topic", p.Scope)
-				return nil
-			}
-			proving = true
-			m.prove()
-			proof.Reset(f.times.proof)
+		case <-m.doubted:
+			prove()
+		case <-look.C:
+			p.unread.flush(p.log())
+			prove()
 		case err := <-m.proved:
-			if err != nil {
+			if err != nil && m.life.Err() == nil {
 				f.Log.Info("Pulsar consumer is made anew", "subscription", f.Subscription, "topic", p.Scope, "error", err)
+				m.mute = errors.Is(err, context.DeadlineExceeded)
 				return nil
 			}
-			proving = false
-			proof.Reset(f.Discovery)
+			asked = false
+			look.Reset(f.Discovery)
 		}
 	}
 }
 
-// forgotten looks after acks without an answer, until they are over. A broker that sends
-// a consumer away drops those that are under way, and the library waits for their answer
-// as long as an operation may take and hears of nothing else. So where the broker
-// answers us meanwhile, the consumer is lost. Where it does not, the connection will end.
-func (p *Partition) forgotten(m *member, over <-chan struct{}) bool {
-	f := p.feed
-	for {
-		ctx, cancel := context.WithTimeout(p.ctx, f.times.doubt)
-		_, err := f.Client.Existing(ctx, p.Topic)
-		cancel()
-		select {
-		case <-over:
-			return false
-		case <-m.lost:
-			return true
-		default:
-		}
-		if err == nil || !client.Explain("", err).Transient {
-			f.Log.Info("Pulsar consumer is made anew: its acks are not answered", "subscription", f.Subscription, "topic", p.Scope)
-			m.mute = true
-			m.lose()
-			return true
-		}
-		if !wait.For(p.ctx, f.times.doubt) {
-			return true
-		}
-	}
+// log is the feed's, with the partition's name.
+func (p *Partition) log() *slog.Logger {
+	return p.feed.Log.With("subscription", p.feed.Subscription, "topic", p.Scope)
 }
 
-// renew makes a new consumer, as often as it takes. It returns nil when the partition
-// is to be read no more, or the subscription has ended.
-func (p *Partition) renew() *member {
+// renew makes a new consumer, as often as it takes, where the former was lost after a
+// moment. It returns nil when the partition is to be read no more, or the subscription
+// has ended.
+func (p *Partition) renew(lost bool) *member {
 	f := p.feed
-	if p.epoch.Load() > 0 && !wait.For(p.ctx, f.times.settle) {
+	if lost && p.epoch.Load() > 0 && !wait.For(p.ctx, f.times.settle) {
 		return nil
 	}
 	refused := 0
@@ -173,35 +150,17 @@ func (p *Partition) say(why *core.Fault) {
 	}
 }
 
-// again makes a new consumer. It looks the topic up before: the library would wait for
-// the whole operation timeout, whatever the reason, and make a topic that is gone.
+// again makes a new consumer. It looks the topic up before, which creates nothing and
+// says how many partitions it has now.
 func (p *Partition) again() (*member, error) {
 	n, err := p.feed.Client.Existing(p.ctx, p.Topic)
-	if err != nil {
-		return nil, err
-	}
-	there := p.Topic.Partition < max(n, topic.NoPartition+1)
-	if there && p.Topic.Partition != topic.NoPartition && p.epoch.Load() > 0 {
-		// Its topic outlives it while both are deleted.
-		there, err = p.listed()
-	}
 	switch {
 	case err != nil:
 		return nil, err
-	case !there:
+	case p.Topic.Partition >= max(n, topic.NoPartition+1):
 		return nil, &core.Fault{Code: core.FaultNotFound, Message: "the topic has no such partition any more"}
 	}
 	return p.feed.subscribe(p.ctx, p)
-}
-
-// listed reports whether the partition is listed, or who knows: who may read a topic
-// may not always list those of its namespace.
-func (p *Partition) listed() (bool, error) {
-	there, err := p.feed.lists.has(p.ctx, p.feed.Client, p.Topic)
-	if err != nil && p.ctx.Err() == nil && !client.Explain("", err).Transient {
-		return true, nil
-	}
-	return there, err
 }
 
 // wait waits, and for as long as the link is down, whatever d says.

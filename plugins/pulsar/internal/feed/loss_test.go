@@ -15,13 +15,14 @@ import (
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // When the broker sends a consumer away, what is not acked comes again in a new epoch,
 // behind a batch that says so; what is acked does not.
 func TestUnloadedTopicComesBack(t *testing.T) {
 	t.Parallel()
-	for _, typ := range []pulsar.SubscriptionType{pulsar.Shared, pulsar.Exclusive, pulsar.Failover, pulsar.KeyShared} {
+	for _, typ := range []wire.SubscriptionType{wire.Shared, wire.Exclusive, wire.Failover, wire.KeyShared} {
 		t.Run(typeName(typ), func(t *testing.T) {
 			t.Parallel()
 			b := broker.Broker(t)
@@ -36,14 +37,14 @@ func TestUnloadedTopicComesBack(t *testing.T) {
 			f.mu.Lock()
 			part := f.from["m0"]
 			before := part.epoch.Load()
-			var ids []pulsar.MessageID
+			var acked []wire.Message
 			for _, m := range f.held { // a consumer that becomes the active one may get them twice
-				if p := string(m.Payload()); p == "m0" || p == "m1" {
-					ids = append(ids, m.ID())
+				if p := string(m.Payload); p == "m0" || p == "m1" {
+					acked = append(acked, m)
 				}
 			}
 			f.mu.Unlock()
-			if err := part.Ack(ids); err != nil {
+			if err := part.Ack(whole(acked...)); err != nil {
 				t.Fatal(err)
 			}
 			// An answer says that the broker has the acks, not that it has written them down.
@@ -83,7 +84,7 @@ func written(b *pulsarbroker.Broker, n topic.Name, subscription string) bool {
 	return ok && c.Ledger >= 0 && c.LastEntry >= 0
 }
 
-func typeName(typ pulsar.SubscriptionType) string {
+func typeName(typ wire.SubscriptionType) string {
 	return [...]string{"Exclusive", "Shared", "Failover", "KeyShared"}[typ]
 }
 
@@ -227,23 +228,21 @@ func TestRefusedForGood(t *testing.T) {
 }
 
 func exclusively(c Config) Config {
-	c.Type = pulsar.Exclusive
+	c.Type = wire.Exclusive
 	return c
 }
 
-// Acks that are dropped, as by a broker that sends their consumer away meanwhile, are
-// found out long before the library gives them up: the consumer is made anew, also where
-// the broker has the former one still.
+// Acks without an answer are given back soon, to be sent again: the consumer lives, and
+// nothing comes a second time.
 func TestAcksAreDropped(t *testing.T) {
 	t.Parallel()
-	for _, typ := range []pulsar.SubscriptionType{pulsar.Shared, pulsar.Exclusive} {
+	for _, typ := range []wire.SubscriptionType{wire.Shared, wire.Exclusive} {
 		t.Run(typeName(typ), func(t *testing.T) {
 			t.Parallel()
 			b := broker.Broker(t)
 			p := proxy.Start(t, b.Address())
 			n := parsed(t, name(t))
-			// The library gives the acks up when the time of a request is over.
-			cfg := config(connectedFor(t, p.URL(), b.Token("admin"), 3*time.Second), "s", n)
+			cfg := config(connectedTo(t, p.URL(), b.Token("admin")), "s", n)
 			cfg.Type = typ
 			times := quick()
 			times.doubt = 200 * time.Millisecond
@@ -251,11 +250,65 @@ func TestAcksAreDropped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Drop(proxy.ToServer, proxy.Ack, 1)
+			f.ack.Store(false)
 			publish(t, producer(t, raw(t, b), n.String()), "m", 1)
-			eventually(t, "the end of the consumer", func() bool { return strings.Contains(f.log.String(), "acks are not answered") })
-			eventually(t, "the message once more", func() bool { return f.count("m0") == 2 })
+			eventually(t, "the message", func() bool { return f.got("m") == 1 })
+			part, m := f.from["m0"], f.all()[0].current()
+			p.Drop(proxy.ToServer, proxy.Ack, 1)
+			err = part.Ack(whole(f.held...))
+			if why, ok := errors.AsType[*core.Fault](err); !ok || why.Code != core.FaultTimeout || !why.Transient || !strings.Contains(why.Message, n.String()) {
+				t.Fatalf("the dropped acks ended with %v", err)
+			}
+			if err := part.Ack(whole(f.held...)); err != nil {
+				t.Fatal(err)
+			}
 			b.AwaitBacklog(n.String(), "s", 0)
+			if part.current() != m || f.count("m0") != 1 {
+				t.Errorf("the consumer was made anew, or the message came %d times:\n%s", f.count("m0"), f.log)
+			}
 		})
+	}
+}
+
+// A broker that drops acks because it has forgotten their consumer is found out by them,
+// long before the next question: the consumer is made anew.
+func TestAcksOfForgottenConsumer(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	n := parsed(t, name(t))
+	cfg := config(connected(t, b), "s", n)
+	cfg.Discovery = never
+	times := quick()
+	times.doubt = 100 * time.Millisecond
+	f, err := tryOpen(t.Context(), t, cfg, times)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.ack.Store(false)
+	publish(t, producer(t, raw(t, b), n.String()), "m", 1)
+	eventually(t, "the message", func() bool { return f.got("m") == 1 })
+	part := f.from["m0"]
+	closeBehind(t, part.current())
+	if err := part.Ack(whole(f.held...)); err == nil {
+		t.Fatal("acks of a consumer that the broker does not know have no error")
+	}
+	eventually(t, "the message once more", func() bool { return f.count("m0") == 2 })
+	if !strings.Contains(f.log.String(), "is made anew") {
+		t.Errorf("no line about it:\n%s", f.log)
+	}
+	if err := part.Ack(whole(f.held...)); err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitBacklog(n.String(), "s", 0)
+}
+
+// closeBehind has the broker forget a consumer, behind the back of its feed.
+func closeBehind(t *testing.T, m *member) {
+	t.Helper()
+	_, err := m.conn.Ask(t.Context(), wire.TypeSuccess, func(dst []byte, number uint64) []byte {
+		return wire.AppendCloseConsumer(dst, number, m.id)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

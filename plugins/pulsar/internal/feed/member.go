@@ -5,143 +5,185 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/apache/pulsar-client-go/pulsar/backoff"
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-// member is one consumer of the library, for one connection: it is not brought back
-// but made anew.
+// member is one consumer of a broker, on one connection: it is not brought back but made
+// anew. It is a client.ConsumerHandler.
 type member struct {
-	p        *Partition
-	consumer pulsar.Consumer
-	arrived  chan pulsar.ConsumerMessage
-	epoch    uint64
-	back     bool // the pump says first that the partition is back
+	p     *Partition
+	conn  *client.Conn
+	id    uint64 // of the consumer, within the connection
+	epoch uint64 // set before the broker may send
 
-	lost     chan struct{} // closed: the broker or the connection has left the consumer
-	loseOnce sync.Once
-	stop     chan struct{} // closed: the pump ends
-	stopOnce sync.Once
-	pumped   chan struct{} // closed: it has ended
+	life  context.Context // ends when the broker or the connection has left the consumer
+	leave context.CancelCauseFunc
+	gone  atomic.Bool // the broker has it no more, or cannot be told
 
-	asking atomic.Bool // the next policy is for prove
-	proved chan error  // what prove has found
+	owed atomic.Int64 // permits that the broker can have back
 
-	doubted chan (<-chan struct{}) // capacity 1: acks without an answer, each until it has one
-	mute    bool                   // the keeper's: the library still waits for an answer
+	// Of the goroutine that reads the connection.
+	building *Batch // what has come since the last pause, nil = nothing
+	size     int    // bytes of it
 
-	mu     sync.Mutex
-	calls  int           // into the consumer, that are out
-	closed bool          // none begins any more
-	idle   chan struct{} // closed: none is out, and none begins
+	mute    bool          // the keeper's: the broker answers nothing
+	doubted chan struct{} // capacity 1: acks had no answer in time
+	proved  chan error    // capacity 1: what prove has found
+
+	stop  chan struct{}  // closed with stopped
+	idle  chan struct{}  // closed: no ack is out, and none begins
+	pumps sync.WaitGroup // those that see to the queue, one at a time
+
+	mu      sync.Mutex
+	queue   []*Batch // for which there was no room
+	pumping bool     // somebody sees to them
+	stopped bool     // nothing is passed on any more
+	acks    int      // that are out
+	closed  bool     // none begins any more
 }
 
-func newMember(p *Partition) *member {
-	return &member{
-		p:       p,
-		arrived: make(chan pulsar.ConsumerMessage, places(p.feed.ReceiverQueue, 1, batchMessages)),
-		lost:    make(chan struct{}),
-		stop:    make(chan struct{}),
-		pumped:  make(chan struct{}),
-		proved:  make(chan error, 1),
-		doubted: make(chan (<-chan struct{}), 1),
-		idle:    make(chan struct{}),
+func newMember(p *Partition, conn *client.Conn) *member {
+	m := &member{
+		p: p, conn: conn,
+		stop: make(chan struct{}), doubted: make(chan struct{}, 1), proved: make(chan error, 1), idle: make(chan struct{}),
+	}
+	m.life, m.leave = context.WithCancelCause(context.Background())
+	return m
+}
+
+var (
+	errSentAway = errors.New("the broker has closed the consumer")
+	errClosed   = errors.New("the subscription has ended")
+	errNoProof  = fmt.Errorf("the broker does not answer it: %w", context.DeadlineExceeded)
+	errNoAnswer = fmt.Errorf("no answer yet: %w", context.DeadlineExceeded)
+)
+
+// Active says whose turn it is on Failover.
+func (m *member) Active(now bool) {
+	if turn := m.p.feed.Turn; turn != nil {
+		turn(m.p, now)
 	}
 }
 
-// policy is what the library asks for its pauses between tries. It does so when the
-// consumer has lost its connection, before the first try, of which the options allow
-// none; and when it is asked for the last id. It comes from a goroutine of the library,
-// but for the question.
-func (m *member) policy() backoff.Policy {
-	if m.asking.CompareAndSwap(true, false) {
-		return once{m}
-	}
-	m.lose()
-	return once{m}
-}
+// Closed says that the broker has closed the consumer.
+func (m *member) Closed() { m.lose(errSentAway) }
 
-// lose says that the consumer is lost: nothing of it is passed on any more.
-func (m *member) lose() {
-	m.loseOnce.Do(func() { close(m.lost) })
+// Lost says that the connection has ended.
+func (m *member) Lost(err error) { m.lose(err) }
+
+// lose says that the broker has the consumer no more: nothing of it is passed on.
+func (m *member) lose(why error) {
+	m.gone.Store(true)
+	m.leave(why)
 	m.quit()
 }
 
-// mistrust has the keeper look after a consumer whose acks have no answer yet. over is
-// closed when they are out no more.
-func (m *member) mistrust(over <-chan struct{}) {
-	select {
-	case m.doubted <- over:
-	default: // it does already
-	}
-}
-
-// once is a policy with no second try. After a question it would wait for ever for an
-// answer from a consumer that is closed meanwhile.
-type once struct{ m *member }
-
-func (o once) Next() time.Duration {
-	o.m.found(errNoProof)
-	return never
-}
-
-func (once) IsMaxBackoffReached() bool { return false }
-func (once) Reset()                    {}
-
-var errNoProof = errors.New("the broker does not know the consumer any more")
-
-// prove asks the broker for something that only a living consumer is answered.
-func (m *member) prove() {
-	if !m.enter() {
-		return
-	}
-	m.p.feed.library.Go(func() {
-		defer m.exit()
-		m.asking.Store(true)
-		_, err := m.consumer.GetLastMessageIDs()
-		m.asking.Store(false) // where the consumer was closed before it asked for a policy
-		m.found(err)
+// flow lets the broker send so many messages more.
+func (m *member) flow(permits int) {
+	m.conn.Send(func(dst []byte) []byte {
+		return wire.AppendFlow(dst, m.id, uint32(min(permits, math.MaxInt32))) //nolint:gosec // in range
 	})
 }
 
-func (m *member) found(err error) {
-	select {
-	case m.proved <- err:
-	default: // told already
+// give gives permits back, in large parts: the broker always has some, half of the
+// receiver queue or all of a short one, once nothing waits to be taken. Any goroutine may
+// call it.
+func (m *member) give(permits int) {
+	part := int64(max(m.p.feed.ReceiverQueue/2, 1))
+	if m.owed.Add(int64(permits)) < part || m.gone.Load() {
+		return
+	}
+	if n := m.owed.Swap(0); n > 0 {
+		m.flow(int(n))
 	}
 }
 
-// enter says that a call into the consumer begins. A call that races the consumer's
-// Close would wait for ever, so none begins after close has.
+// ack acks entries. It waits for the answer no longer than a living consumer needs for
+// it, and has the keeper look after one that has none.
+func (m *member) ack(acks []wire.Acked) error {
+	ctx, cancel := context.WithTimeoutCause(m.life, m.p.feed.times.doubt, errNoAnswer)
+	defer cancel()
+	_, err := m.conn.Ask(ctx, wire.TypeAckResponse, func(dst []byte, number uint64) []byte {
+		return wire.AppendAck(dst, number, m.id, acks)
+	})
+	switch {
+	case err == nil:
+		return nil
+	case m.life.Err() != nil:
+		return m.p.gone()
+	case errors.Is(err, context.DeadlineExceeded):
+		select {
+		case m.doubted <- struct{}{}:
+		default: // it is being looked after
+		}
+		return fault.Passing(core.FaultTimeout, "ack them again", "ack messages of %s: no answer within %v", m.p.Scope, m.p.feed.times.doubt)
+	default:
+		return client.Explain("ack messages of "+m.p.Scope, err)
+	}
+}
+
+// nacksAtOnce is how many entries one command asks for: far less than a frame may have.
+const nacksAtOnce = 4096
+
+// nack asks for the entries of messages again.
+func (m *member) nack(ids []wire.MessageID) {
+	if m.gone.Load() {
+		return
+	}
+	for some := range slices.Chunk(ids, nacksAtOnce) {
+		m.conn.Send(func(dst []byte) []byte { return wire.AppendRedeliver(dst, m.id, some) })
+	}
+}
+
+// prove asks the broker for something that only a living consumer is answered.
+func (m *member) prove() {
+	f := m.p.feed
+	f.calls.Go(func() {
+		ctx, cancel := context.WithTimeoutCause(m.life, f.times.proof, errNoProof)
+		defer cancel()
+		_, err := m.conn.Ask(ctx, wire.TypeLastIDResponse, func(dst []byte, number uint64) []byte {
+			return wire.AppendLastID(dst, number, m.id)
+		})
+		m.proved <- err
+	})
+}
+
+// enter says that an ack begins. None does after shut.
 func (m *member) enter() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return false
 	}
-	m.calls++
+	m.acks++
 	return true
 }
 
 func (m *member) exit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.calls--; m.calls == 0 && m.closed {
+	if m.acks--; m.acks == 0 && m.closed {
 		close(m.idle)
 	}
 }
 
-// shut ends calls, and waits for those that are out. It reports false when some are
-// out after the limit.
+// shut ends acks, and waits for those that are out. It reports false when some are out
+// after the limit.
 func (m *member) shut(limit time.Duration) bool {
 	m.mu.Lock()
 	if !m.closed {
 		m.closed = true
-		if m.calls == 0 {
+		if m.acks == 0 {
 			close(m.idle)
 		}
 	}
@@ -156,29 +198,18 @@ func (m *member) shut(limit time.Duration) bool {
 	}
 }
 
-// quit has the pump end.
-func (m *member) quit() { m.stopOnce.Do(func() { close(m.stop) }) }
-
-// halt ends the pump: nothing of the consumer is passed on any more.
-func (m *member) halt() {
-	m.quit()
-	<-m.pumped
-}
-
-// close closes the consumer, and waits for the library until ctx ends: it may wait for
-// a broker that does not answer. Its goroutine ends with the client at the latest.
-func (m *member) close(ctx context.Context) {
-	f := m.p.feed
-	// Answers come in milliseconds. What is out then is in the library's queue, in front
-	// of the close.
-	m.shut(f.times.answers)
-	done := make(chan struct{})
-	f.library.Go(func() {
-		defer close(done)
-		m.consumer.Close()
-	})
-	select {
-	case <-done:
-	case <-ctx.Done():
+// close ends the consumer: the broker gives to others what it has not acked. Where it
+// does not say so within a limit it is left to it: the consumer ends with its connection
+// at the latest.
+func (m *member) close(limit time.Duration) {
+	if !m.gone.Load() {
+		m.shut(min(limit, m.p.feed.times.answers)) // what is out has its answer in milliseconds
+		ctx, cancel := context.WithTimeoutCause(m.life, limit, errNoAnswer)
+		defer cancel()
+		_, _ = m.conn.Ask(ctx, wire.TypeSuccess, func(dst []byte, number uint64) []byte {
+			return wire.AppendCloseConsumer(dst, number, m.id)
+		})
 	}
+	m.conn.ForgetConsumer(m.id)
+	m.lose(errClosed)
 }

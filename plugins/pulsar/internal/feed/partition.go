@@ -25,6 +25,7 @@ type Partition struct {
 	done   chan struct{} // closed when its keeper has ended
 	said   bool          // the keeper's: that it cannot be read
 	seeks  chan *seek
+	unread unread
 
 	epoch atomic.Uint64 // counts its consumers, from 1
 	valid atomic.Uint64 // batches of smaller epochs are stale

@@ -2,61 +2,79 @@
 
 package feed
 
-import "github.com/apache/pulsar-client-go/pulsar"
-
-// pump passes on what arrives, in batches of what is there. While they are not taken
-// it waits, and so does the consumer, whose queue bounds what the broker sends. What it
-// holds at its end comes again.
-func (m *member) pump() {
-	defer close(m.pumped)
-	if m.back && !m.pass(m.p.mark(m.epoch, true)) {
+// pass passes a batch on: to whoever takes them where there is room, which is the way
+// without another goroutine. Else it waits in the consumer's queue, which the permits
+// bound, and what came before it comes first.
+func (m *member) pass(b *Batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped {
+		m.p.feed.spare.give(b) // it comes again
 		return
 	}
-	for {
+	if !m.pumping {
 		select {
-		case <-m.stop:
+		case m.p.feed.batches <- b:
 			return
-		case first := <-m.arrived:
-			if !m.pass(m.gather(first)) {
-				return
-			}
-		}
-	}
-}
-
-// gather makes a batch of what is there.
-func (m *member) gather(first pulsar.ConsumerMessage) *Batch {
-	b := m.p.feed.spare.take()
-	b.Partition, b.Epoch = m.p, m.epoch
-	b.Messages = append(b.Messages, first.Message)
-	size := len(first.Payload())
-	for most := places(m.p.feed.ReceiverQueue, 1, batchMessages); len(b.Messages) < most && size < batchBytes; {
-		select {
-		case next := <-m.arrived:
-			b.Messages = append(b.Messages, next.Message)
-			size += len(next.Payload())
-			continue
 		default:
 		}
-		break
+		m.pumping = true
+		m.queue = append(m.queue, b)
+		m.pumps.Go(m.pump)
+		return
 	}
-	return b
+	if n := len(m.queue); n > 0 && m.queue[n-1].absorb(b, places(m.p.feed.ReceiverQueue, 1, batchMessages)) {
+		m.p.feed.spare.give(b)
+		return
+	}
+	m.queue = append(m.queue, b)
 }
 
-// pass reports false when the pump is to end.
-func (m *member) pass(b *Batch) bool {
-	select {
-	case m.p.feed.batches <- b:
-		return true
-	case <-m.stop:
-		m.p.feed.spare.give(b)
+// absorb adds the messages of a later batch, unless there are more than most then. It
+// reports whether it has.
+func (b *Batch) absorb(next *Batch, most int) bool {
+	if len(b.Messages) == 0 || len(next.Messages) == 0 || len(b.Messages)+len(next.Messages) > most {
 		return false
 	}
+	b.Messages = append(b.Messages, next.Messages...)
+	b.permits += next.permits
+	return true
 }
 
-// mark is a batch without messages: the partition is back, or lost.
-func (p *Partition) mark(epoch uint64, back bool) *Batch {
-	b := p.feed.spare.take()
-	b.Partition, b.Epoch, b.Back, b.Lost = p, epoch, back, !back
-	return b
+// pump passes on what waits in the queue, until nothing does or the consumer is stopped.
+// What it holds then comes again.
+func (m *member) pump() {
+	for {
+		m.mu.Lock()
+		if m.stopped || len(m.queue) == 0 {
+			m.pumping, m.queue = false, nil
+			m.mu.Unlock()
+			return
+		}
+		b := m.queue[0]
+		m.queue[0] = nil
+		m.queue = m.queue[1:]
+		m.mu.Unlock()
+		select {
+		case m.p.feed.batches <- b:
+		case <-m.stop:
+			m.p.feed.spare.give(b)
+		}
+	}
+}
+
+// quit has nothing passed on any more, soon.
+func (m *member) quit() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.stopped {
+		m.stopped = true
+		close(m.stop)
+	}
+}
+
+// halt has nothing passed on any more when it returns.
+func (m *member) halt() {
+	m.quit()
+	m.pumps.Wait()
 }

@@ -10,13 +10,12 @@ import (
 	"math"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // seek is a move of one partition, which its keeper carries out.
@@ -29,8 +28,8 @@ type seek struct {
 
 // target is where partitions move to.
 type target struct {
-	id   pulsar.MessageID // nil = to a time
-	time time.Time
+	ledger, entry int64
+	time          time.Time // zero = to the entry
 }
 
 // answer says what became of the seek, once the partition is read again.
@@ -83,12 +82,11 @@ func (f *Feed) Seek(ctx context.Context, to pluginapi.Position) error {
 
 // target is where a position is, and what moves there.
 func (f *Feed) target(to pluginapi.Position) (target, []*Partition, error) {
-	// The library's own ids of both ends name no partition, which it refuses.
 	switch to.Kind {
 	case pluginapi.PositionBeginning:
-		return target{id: pulsar.NewMessageID(-1, -1, topic.NoBatch, 0)}, f.all(), nil
+		return target{ledger: -1, entry: -1}, f.all(), nil
 	case pluginapi.PositionEnd:
-		return target{id: pulsar.NewMessageID(math.MaxInt64, math.MaxInt64, topic.NoBatch, 0)}, f.all(), nil
+		return target{ledger: math.MaxInt64, entry: math.MaxInt64}, f.all(), nil
 	case pluginapi.PositionTime:
 		return target{time: to.Time}, f.all(), nil
 	case pluginapi.PositionExact:
@@ -109,7 +107,7 @@ func (f *Feed) exact(position []byte) (target, []*Partition, error) {
 	if p == nil {
 		return target{}, nil, fault.Refusal(core.FaultNotFound, "seek: subscription %q does not read %s", f.Subscription, n)
 	}
-	return target{id: pulsar.NewMessageID(id.Ledger, id.Entry, topic.NoBatch, 0)}, []*Partition{p}, nil
+	return target{ledger: id.Ledger, entry: id.Entry}, []*Partition{p}, nil
 }
 
 // seek has the partition's keeper move it.
@@ -134,35 +132,24 @@ func (p *Partition) seek(ctx context.Context, where target) error {
 	}
 }
 
-// move moves the subscription by means of a consumer, which is of no use afterwards:
-// it stays silent after a failure, and after a success acks by itself what comes again
-// from before its queue. Acks are over before: one that came after would take a message
-// away that is to come again.
+// move moves the subscription by means of a consumer, which the broker closes with that.
+// Acks are over before: one that came after would take a message away that is to come
+// again.
 func (m *member) move(s *seek) error {
 	m.halt()
-	f := m.p.feed
-	if !m.shut(f.times.closing) {
+	if !m.shut(m.p.feed.times.closing) {
 		return errUnanswered
 	}
-	done := make(chan error, 1)
-	f.library.Go(func() {
-		if s.id != nil {
-			done <- m.consumer.Seek(s.id)
-		} else {
-			done <- m.consumer.SeekByTime(s.time)
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.p.ctx, func() { cancel(errClosed) })()
+	_, err := m.conn.Ask(ctx, wire.TypeSuccess, func(dst []byte, number uint64) []byte {
+		if s.time.IsZero() {
+			return wire.AppendSeek(dst, number, m.id, s.ledger, s.entry)
 		}
+		return wire.AppendSeekTime(dst, number, m.id, s.time.UnixMilli())
 	})
-	select {
-	case err := <-done:
-		return err
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
-	case <-m.p.ctx.Done():
-		return errClosed
-	}
+	return err
 }
 
-var (
-	errUnanswered = errors.New("the broker does not answer acks")
-	errClosed     = errors.New("the subscription has ended")
-)
+var errUnanswered = errors.New("the broker does not answer acks")

@@ -9,19 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // P-15: a seek to the beginning under load brings every message again, in all
 // partitions; what was handed out before is stale.
 func TestSeekToTheBeginning(t *testing.T) {
 	t.Parallel()
-	for _, typ := range []pulsar.SubscriptionType{pulsar.Shared, pulsar.Exclusive, pulsar.Failover, pulsar.KeyShared} {
+	for _, typ := range []wire.SubscriptionType{wire.Shared, wire.Exclusive, wire.Failover, wire.KeyShared} {
 		t.Run(typeName(typ), func(t *testing.T) {
 			t.Parallel()
 			b := broker.Broker(t)
@@ -47,7 +46,7 @@ func TestSeekToTheBeginning(t *testing.T) {
 			for scope, order := range f.order {
 				last := -1
 				for _, payload := range order {
-					if i := number(t, payload); i < last && typ != pulsar.Shared && typ != pulsar.KeyShared {
+					if i := number(t, payload); i < last && typ != wire.Shared && typ != wire.KeyShared {
 						t.Errorf("%s: %d after %d", scope, i, last)
 					} else {
 						last = i
@@ -114,8 +113,8 @@ func TestSeekToAPosition(t *testing.T) {
 	f.mu.Lock()
 	var at topic.ID
 	for _, m := range f.held {
-		if string(m.Payload()) == "one-4" {
-			at = f.from["one-4"].ID(m.ID())
+		if string(m.Payload) == "one-4" {
+			at = f.from["one-4"].ID(m.ID)
 		}
 	}
 	f.mu.Unlock()
@@ -141,10 +140,10 @@ func TestSeekWaitsForAcks(t *testing.T) {
 	publish(t, producer(t, raw(t, b), n.String()), "m", 2)
 	eventually(t, "the messages", func() bool { return f.got("m") == 2 })
 	f.pause()
-	part, id := f.from["m0"], f.held[0].ID()
+	part, one := f.from["m0"], whole(f.held[0])
 	p.Stall(proxy.ToClient)
 	acked, moved := make(chan error, 1), make(chan error, 1)
-	go func() { acked <- part.Ack([]pulsar.MessageID{id}) }()
+	go func() { acked <- part.Ack(one) }()
 	p.Await(proxy.ToServer, proxy.Ack, 1)
 	go func() { moved <- f.Seek(t.Context(), pluginapi.Position{Kind: pluginapi.PositionBeginning}) }()
 	m := part.current()
@@ -155,7 +154,7 @@ func TestSeekWaitsForAcks(t *testing.T) {
 		}
 		return !more
 	})
-	if err := part.Ack([]pulsar.MessageID{id}); err == nil {
+	if err := part.Ack(one); err == nil {
 		t.Error("an ack behind the seek has no error")
 	}
 	if n := p.Count(proxy.ToServer, proxy.Seek); n > 0 {
