@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
