@@ -31,7 +31,7 @@ func (f *Frame) Delivery(d *Delivery) error {
 		case s.number == 1:
 			d.Consumer = s.varint
 		case s.number == 2:
-			id := scan{rest: s.bytes}
+			id := scan{b: s.bytes}
 			for id.next() {
 				switch id.number {
 				case 1:
@@ -48,11 +48,11 @@ func (f *Frame) Delivery(d *Delivery) error {
 		case s.number == 4 && s.kind == varintKind:
 			d.Left = append(d.Left, s.varint)
 		case s.number == 4: // packed
-			words := scan{rest: s.bytes}
-			for len(words.rest) > 0 && !s.broken {
-				word, ok := words.uvarint()
-				d.Left, s.broken = append(d.Left, word), !ok
+			words := scan{b: s.bytes}
+			for words.at < len(words.b) && !words.broken {
+				d.Left = append(d.Left, words.uvarint())
 			}
+			s.broken = s.broken || words.broken
 		}
 	}
 	if s.broken {

@@ -152,7 +152,7 @@ func (d *Delivery) metadata(b []byte, m *metadata) ([]byte, bool) {
 		return nil, false
 	}
 	from := len(d.properties)
-	s := scan{rest: head}
+	s := scan{b: head}
 	for s.next() {
 		switch s.number {
 		case 3:
@@ -217,7 +217,7 @@ func (d *Delivery) batch(dst []Message, of *metadata, b []byte) ([]Message, erro
 // single reads the metadata of a message of a batch.
 func (d *Delivery) single(head []byte, m *metadata) bool {
 	from := len(d.properties)
-	s := scan{rest: head}
+	s := scan{b: head}
 	for s.next() {
 		switch s.number {
 		case 1:
@@ -246,19 +246,34 @@ func (d *Delivery) property(s *scan, from int) int {
 		d.properties = append(make([]Property, 0, max(propertyChunk, 2*len(held))), held...)
 		from = 0
 	}
-	var p Property
-	f := scan{rest: s.bytes}
-	for f.next() {
-		switch f.number {
-		case 1:
-			p.Name = f.bytes
-		case 2:
-			p.Value = f.bytes
+	p, ok := shortProperty(s.bytes)
+	if !ok {
+		f := scan{b: s.bytes}
+		for f.next() {
+			switch f.number {
+			case 1:
+				p.Name = f.bytes
+			case 2:
+				p.Value = f.bytes
+			}
 		}
+		s.broken = s.broken || f.broken
 	}
-	s.broken = s.broken || f.broken
 	d.properties = append(d.properties, p)
 	return from
+}
+
+// shortProperty reads a KeyValue as nearly all are: the name, then the value, both
+// below 128 bytes.
+func shortProperty(b []byte) (p Property, ok bool) {
+	if len(b) < 4 || b[0] != 1<<3|2 || b[1] >= 0x80 {
+		return p, false
+	}
+	value := int(b[1]) + 2
+	if value+2 > len(b) || b[value] != 2<<3|2 || b[value+1] >= 0x80 || value+2+int(b[value+1]) != len(b) {
+		return p, false
+	}
+	return Property{Name: b[2:value:value], Value: b[value+2 : len(b) : len(b)]}, true
 }
 
 // taken are the properties from there on, nil where there are none.

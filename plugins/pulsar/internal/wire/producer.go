@@ -55,7 +55,7 @@ func (f *Frame) Receipt() (SendReceipt, error) {
 		case 2:
 			r.Sequence = s.varint
 		case 3:
-			id := scan{rest: s.bytes}
+			id := scan{b: s.bytes}
 			for id.next() {
 				switch id.number {
 				case 1:
@@ -79,12 +79,12 @@ func (f *Frame) Receipt() (SendReceipt, error) {
 
 // body returns the fields of the frame's command, which is of type t.
 func (f *Frame) body(t Type) (scan, error) {
-	s := scan{rest: f.Command}
+	s := scan{b: f.Command}
 	var body scan
 	found := false
 	for s.next() {
 		if s.number == uint64(t) && s.kind == bytesKind { //nolint:gosec // a constant of this package
-			body, found = scan{rest: s.bytes}, true
+			body, found = scan{b: s.bytes}, true
 		}
 	}
 	switch {

@@ -141,7 +141,7 @@ func (r *Reader) fill(n int) error {
 
 // own reads a frame of n bytes into memory of its own, which grows as they come.
 func (r *Reader) own(n int) ([]byte, error) {
-	b := make([]byte, min(n, max(chunkSize, r.end-r.start)))
+	b := make([]byte, min(n, max(chunkSize, growth*(r.end-r.start))))
 	have := copy(b, r.chunk[r.start:r.end])
 	r.start = r.end
 	for {
@@ -164,7 +164,7 @@ func typeOf(b []byte) (Type, error) {
 		return Type(b[1]), nil
 	}
 	t := Type(0)
-	s := scan{rest: b}
+	s := scan{b: b}
 	for s.next() {
 		if s.number == 1 && s.kind == varintKind {
 			t = Type(s.int32())

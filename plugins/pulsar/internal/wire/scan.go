@@ -17,63 +17,66 @@ const (
 // scan walks through the fields of a message without allocating. Bytes that it
 // returns share the message's memory, with no capacity beyond their end.
 type scan struct {
-	rest   []byte
+	b      []byte
+	at     int
 	number uint64
 	kind   protowire.Type
-	varint uint64 // of a varintKind
-	bytes  []byte // of a bytesKind
+	varint uint64 // 0 in a field of another kind
+	bytes  []byte // nil in a field of another kind
 	broken bool   // the message is none
 }
 
 // next goes to the next field of a kind with a value above. It is false at the end, and
 // where the message is broken.
 func (s *scan) next() bool {
-	for len(s.rest) > 0 {
-		tag, ok := s.uvarint()
-		if !ok || tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
-			break
-		}
+	for s.at < len(s.b) && !s.broken {
+		tag := s.uvarint()
 		s.number, s.kind = tag>>3, protowire.Type(tag&7) //nolint:gosec // three bits
+		if s.number == 0 || s.number > uint64(protowire.MaxValidNumber) {
+			s.broken = true
+			return false
+		}
 		switch s.kind {
 		case varintKind:
-			if s.varint, ok = s.uvarint(); ok {
-				s.bytes = nil
-				return true
-			}
+			s.varint, s.bytes = s.uvarint(), nil
+			return !s.broken
 		case bytesKind:
-			var n uint64
-			if n, ok = s.uvarint(); ok && n <= uint64(len(s.rest)) {
-				s.varint, s.bytes, s.rest = 0, s.rest[:n:n], s.rest[n:]
-				return true
+			n := s.uvarint()
+			if s.broken || n > uint64(len(s.b)-s.at) {
+				s.broken = true
+				return false
 			}
-			ok = false
+			end := s.at + int(n) //nolint:gosec // not beyond the end
+			s.varint, s.bytes, s.at = 0, s.b[s.at:end:end], end
+			return true
 		default:
-			n := protowire.ConsumeFieldValue(protowire.Number(s.number), s.kind, s.rest) //nolint:gosec // valid, see above
-			if ok = n >= 0; ok {
-				s.rest = s.rest[n:]
+			n := protowire.ConsumeFieldValue(protowire.Number(s.number), s.kind, s.b[s.at:]) //nolint:gosec // valid, see above
+			if s.broken = s.broken || n < 0; !s.broken {
+				s.at += n
 			}
-		}
-		if !ok {
-			break
 		}
 	}
-	s.broken = len(s.rest) > 0 || s.broken
 	return false
 }
 
-func (s *scan) uvarint() (uint64, bool) {
-	if len(s.rest) > 0 && s.rest[0] < 0x80 {
-		v := uint64(s.rest[0])
-		s.rest = s.rest[1:]
-		return v, true
+// uvarint reads a number.
+func (s *scan) uvarint() uint64 {
+	if at := s.at; at < len(s.b) && s.b[at] < 0x80 {
+		s.at = at + 1
+		return uint64(s.b[at])
 	}
-	v, n := binary.Uvarint(s.rest)
+	return s.long()
+}
+
+// long is uvarint for a number of more than a byte.
+func (s *scan) long() uint64 {
+	v, n := binary.Uvarint(s.b[min(s.at, len(s.b)):])
 	if n <= 0 {
 		s.broken = true
-		return 0, false
+		return 0
 	}
-	s.rest = s.rest[n:]
-	return v, true
+	s.at += n
+	return v
 }
 
 // int32 is the field's value as an int32 or an enum.
