@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"testing"
 	"syscall"
+	"testing"
 )
 
 // benchMessage is a message of 512 bytes with three properties, as a host sends them.
@@ -20,17 +20,6 @@ func benchMessage() *Outgoing {
 			{"message-id", []byte("2f1c1a52-9c1e-4f5c-8d7e-6a1b8e0c7d11")},
 		},
 	}
-}
-
-// messageOf turns the SEND in frame into a MESSAGE of its entry.
-func messageOf(frame []byte, consumer uint64, ledger, entry int64, more ...byte) []byte {
-	r := NewReader(bytes.NewReader(frame))
-	f, err := r.Next()
-	if err != nil {
-		panic(err)
-	}
-	body := appendPosition(appendVarint(nil, 1, consumer), 2, ledger, entry)
-	return framed(command(TypeMessage, append(body, more...)), f.Payload...)
 }
 
 func cpu(b *testing.B) func() {
@@ -99,7 +88,7 @@ func BenchmarkReceive(b *testing.B) {
 			var d Delivery
 			var messages []Message
 			b.ReportAllocs()
-	defer cpu(b)()
+			defer cpu(b)()
 			for done := 0; b.Loop(); done++ {
 				if batched > 0 && done%batched != 0 {
 					continue

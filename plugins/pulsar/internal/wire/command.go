@@ -114,15 +114,15 @@ type Command struct {
 // alone. Errors are *FrameError. b is not kept.
 func ParseCommand(b []byte) (Command, error) {
 	var c Command
-	err := fields(b, func(f field) {
+	found := false
+	if err := fields(b, func(f field) {
 		if f.number == 1 && f.kind == protowire.VarintType {
 			c.Type = Type(f.varint) //nolint:gosec // an enum; what is beyond is no type known
 		}
-	})
-	switch {
-	case err != nil:
+	}); err != nil {
 		return Command{}, err
-	case c.Type <= 0:
+	}
+	if c.Type <= 0 {
 		return Command{}, bad("the command has no type")
 	}
 	read, known := readers[c.Type]
@@ -130,11 +130,10 @@ func ParseCommand(b []byte) (Command, error) {
 		return c, nil
 	}
 	c.LastSequence = c.noSequence()
-	found := false
-	_ = fields(b, func(f field) { // what is there twice is merged
-		if f.number == protowire.Number(c.Type) && f.kind == protowire.BytesType && err == nil {
-			found = true
-			err = fields(f.bytes, func(f field) { read(&c, f) })
+	var err error
+	_ = fields(b, func(f field) { // it is one message, also where it comes in parts
+		if f.kind == protowire.BytesType && f.number == protowire.Number(c.Type) && err == nil {
+			found, err = true, fields(f.bytes, func(f field) { read(&c, f) })
 		}
 	})
 	switch {

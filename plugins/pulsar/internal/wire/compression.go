@@ -5,7 +5,6 @@ package wire
 import (
 	"bytes"
 	"compress/zlib"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -164,11 +163,11 @@ func inflate(dst, src []byte) (int, error) {
 		return 0, err
 	}
 	n, err := io.ReadFull(r, dst)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil {
 		return n, err
 	}
 	var more [1]byte
-	switch _, err := r.Read(more[:]); { // the checksum is at the end
+	switch _, err := io.ReadFull(r, more[:]); { // the checksum is at the end
 	case err == nil:
 		return n + 1, nil
 	case err != io.EOF:

@@ -105,6 +105,8 @@ func (d *Delivery) Messages(dst []Message) ([]Message, error) {
 		return dst, d.bad(EntryMalformed, "the metadata is broken")
 	case m.encrypted:
 		return dst, d.bad(EntryEncrypted, "it is encrypted, and there is no key")
+	case len(m.properties) >= maxParts:
+		return dst, d.bad(EntryMalformed, "%d properties, over the limit of %d", len(m.properties), maxParts-1)
 	case m.chunks > 1:
 		return dst, d.bad(EntryChunked, "a message in %d chunks", m.chunks)
 	}
