@@ -50,6 +50,16 @@ func TestOnlyTheDemoLinksABroker(t *testing.T) {
 	}
 }
 
+// TestPulsarIsSpokenByHand proves that the Pulsar plugin has no other client in it: that
+// one is what its tests and benchmarks compare it with.
+func TestPulsarIsSpokenByHand(t *testing.T) {
+	for _, dep := range list(t, "-deps", "./plugins/pulsar/...") {
+		if strings.Contains(dep, "pulsar-client-go") {
+			t.Errorf("%s is linked", dep)
+		}
+	}
+}
+
 // TestAServiceLinksNoTests proves that what is made for tests is in no service.
 func TestAServiceLinksNoTests(t *testing.T) {
 	for _, dep := range list(t, "-deps", "./host") {

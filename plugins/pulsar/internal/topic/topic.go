@@ -65,7 +65,7 @@ func parse(s string, check func(string) string) (Name, error) {
 	if !strings.Contains(local, partitionSuffix) {
 		return n, nil
 	}
-	// The client reads a number behind the last '-' of such a name, whatever it is.
+	// Pulsar's clients read a number behind the last '-' of such a name, whatever it is.
 	base, digits, _ := strings.Cut(local, partitionSuffix)
 	n.Local = base
 	if n.Partition, err = strconv.Atoi(digits); err != nil || base == "" || n.Partition < 0 || strconv.Itoa(n.Partition) != digits {
