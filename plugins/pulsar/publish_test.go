@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
 
@@ -187,7 +188,7 @@ func TestP06DeadLetterContent(t *testing.T) {
 	source := message.NewSource(topic.Name{Tenant: topic.DefaultTenant, Namespace: topic.DefaultNamespace, Local: origin, Partition: topic.NoPartition}, origin)
 	original := kept(t, b, origin, "s", 1)[0]
 	var decoder message.Decoder
-	d := decoder.Decode(source, original)
+	d := decoder.Decode(source, delivered(original))
 	letter := d.Message.Clone()
 	letter.Name = dead
 	letter.Headers = append(letter.Headers, core.Header{Name: core.CountHeader, Value: []byte("2")})
@@ -206,6 +207,18 @@ func TestP06DeadLetterContent(t *testing.T) {
 	case !maps.Equal(got.Properties(), want):
 		t.Errorf("properties %q, want %q", got.Properties(), want)
 	}
+}
+
+// delivered is a message that the library has read as the plugin would have it.
+func delivered(m client.Message) *wire.Message {
+	out := &wire.Message{
+		ID:  wire.MessageID{Ledger: m.ID().LedgerID(), Entry: m.ID().EntryID(), Batch: wire.NoBatch},
+		Key: []byte(m.Key()), OrderingKey: []byte(m.OrderingKey()), EventTime: m.EventTime().UnixMilli(), Payload: m.Payload(),
+	}
+	for name, value := range m.Properties() {
+		out.Properties = append(out.Properties, wire.Property{Name: []byte(name), Value: []byte(value)})
+	}
+	return out
 }
 
 // A dead letter that nobody has ever read is kept: its topic has a subscription from
