@@ -17,6 +17,7 @@ type entry struct {
 	i    int
 	due  time.Duration // of the outbox's clock
 	size int64         // of the payload
+	room int64         // about what it takes of a batch, and not less; 0 = there are none
 
 	in         *list
 	prev, next *entry
@@ -38,10 +39,9 @@ func (e *entry) follows(before *entry) bool {
 	return e.tries > 0 && e.sequence == before.sequence && e.index > before.index
 }
 
-// weight is about what an entry takes of a batch, in bytes, and not less.
-func (e *entry) weight() int64 {
-	m := &e.message
-	n := e.size + int64(len(m.Key)+len(m.OrderingKey)) + weightOfOne
+// weight is about what a message takes of a batch, in bytes, and not less.
+func weight(m *wire.Outgoing) int64 {
+	n := int64(len(m.Payload) + len(m.Key) + len(m.OrderingKey) + weightOfOne)
 	for i := range m.Properties {
 		n += int64(len(m.Properties[i].Name)+len(m.Properties[i].Value)) + weightOfProperty
 	}
@@ -112,6 +112,9 @@ func (o *Outbox) take(p *Post) *entry {
 	}
 	e.due = at.Sub(o.born) + o.c.Timeout
 	e.name, e.message, e.done, e.i, e.size = p.Name, p.Message, p.Done, p.I, int64(len(p.Message.Payload))
+	if o.c.Batch > 0 {
+		e.room = weight(&e.message)
+	}
 	return e
 }
 

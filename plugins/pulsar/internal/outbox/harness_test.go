@@ -157,12 +157,24 @@ func (k *kit) post(r *receipts, i int, to, text string) *core.Fault {
 }
 
 func (k *kit) send(r *receipts, i int, to string, m wire.Outgoing) *core.Fault {
-	n, err := topic.Parse(to)
-	if err != nil {
-		k.tb.Fatal(err)
-	}
-	return k.box.Add(&outbox.Post{Topic: n, Name: to, Message: m, Done: r.done, I: i})
+	return k.box.Add(&outbox.Post{Topic: parse(k.tb, to), Name: to, Message: m, Done: r.done, I: i})
 }
+
+// add publishes a text whose receipt done takes.
+func (k *kit) add(i int, to, text string, done func(int, pluginapi.Receipt)) *core.Fault {
+	return k.box.Add(&outbox.Post{Topic: parse(k.tb, to), Name: to, Message: wire.Outgoing{Payload: []byte(text)}, Done: done, I: i})
+}
+
+func parse(tb testing.TB, s string) topic.Name {
+	tb.Helper()
+	n, err := topic.Parse(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
+func decode(position []byte) (topic.Name, topic.ID, error) { return topic.DecodePosition(position) }
 
 // one publishes a text and returns its receipt.
 func (k *kit) one(to, text string) pluginapi.Receipt {

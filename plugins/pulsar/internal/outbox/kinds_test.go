@@ -60,15 +60,6 @@ func TestCompressionAndBatches(t *testing.T) {
 	}
 }
 
-func parse(tb testing.TB, s string) topic.Name {
-	tb.Helper()
-	n, err := topic.Parse(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return n
-}
-
 // A key decides the partition, and its messages keep their order, also when the topic
 // gets more partitions; then the new ones get messages too.
 func TestPartitions(t *testing.T) {

@@ -32,7 +32,9 @@ type lane struct {
 	stage stage
 	queue list    // of messages that have no partition yet, in order
 	parts []*part // of a lane that is open: one, or as many as the topic has partitions
-	turn  uint32  // of messages without a key
+	turn  uint32  // whose messages without a key are
+	taken int64   // bytes that it has got for a batch, and
+	count int     // messages
 	busy  int     // messages of parts that have no receipt
 	work  int     // goroutines for it and its parts
 
@@ -67,13 +69,25 @@ func (l *lane) pump() {
 	for e := l.queue.first; e != nil; e = l.queue.first {
 		e.leave()
 		at, keyed := route(&e.message, len(l.parts), l.turn)
-		if !keyed && l.o.c.Batch <= 0 {
-			l.turn++ // with batches it is the next one's turn once one is written
-		}
 		e.part = l.parts[at]
+		if !keyed {
+			l.count, l.taken = l.count+1, l.taken+e.room
+			if l.count >= l.o.c.BatchMessages || l.taken >= maxBatch {
+				l.turns(e.part)
+			}
+		}
 		l.busy++
 		e.part.add(e)
 	}
+}
+
+// turns gives the next partition its turn, where a part has had it: with batches once
+// one is whole. o.mu is held.
+func (l *lane) turns(p *part) {
+	if n := uint32(len(l.parts)); n > 1 && l.parts[l.turn%n] == p { //nolint:gosec // few, see client
+		l.turn++
+	}
+	l.count, l.taken = 0, 0
 }
 
 // opened gives the lane its parts; o.mu is held.
@@ -135,7 +149,7 @@ func (l *lane) close() {
 			p.session = nil
 			sessions = append(sessions, s)
 		}
-		p.gathering.stop()
+		p.gathering.reset()
 	}
 	l.stage, l.parts = closing, nil
 	o.leaving++

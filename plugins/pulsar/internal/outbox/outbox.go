@@ -142,6 +142,9 @@ func New(c Config) *Outbox {
 	if c.Discovery <= 0 {
 		c.Discovery = defaultDiscovery
 	}
+	if c.Batch <= 0 || c.BatchMessages <= 0 {
+		c.Batch, c.BatchMessages = 0, 1
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -30,7 +30,7 @@ func (g *gathering) add(p *part, e *entry) {
 		return
 	}
 	g.n++
-	g.weight += e.weight()
+	g.weight += e.room
 	switch {
 	case g.ripe:
 	case o.closed || g.n >= o.c.BatchMessages || g.weight >= maxBatch || alone(e):
@@ -42,7 +42,9 @@ func (g *gathering) add(p *part, e *entry) {
 	}
 }
 
-func (g *gathering) stop() {
+// reset begins anew.
+func (g *gathering) reset() {
+	g.n, g.weight, g.ripe = 0, 0, false
 	if g.timer != nil {
 		g.timer.Stop()
 	}
@@ -52,7 +54,10 @@ func (g *gathering) stop() {
 func (p *part) ripen() {
 	o := p.lane.o
 	o.mu.Lock()
-	p.gathering.ripe = p.queue.first != nil
+	if p.queue.first != nil && !p.gathering.ripe {
+		p.gathering.ripe = true
+		p.lane.turns(p)
+	}
 	p.pump()
 	p.lane.rest()
 	o.leave()
@@ -76,12 +81,12 @@ func (p *part) next() int {
 	case alone(first):
 		return 1
 	}
-	n, weight := 1, first.weight()
+	n, weight := 1, first.room
 	for e := first.next; e != nil; e = e.next {
 		if again && !e.follows(e.prev) {
 			break
 		}
-		weight += e.weight()
+		weight += e.room
 		if !again && (n >= o.c.BatchMessages || n >= o.c.Window-p.sent.n || weight > maxBatch || alone(e)) {
 			break
 		}
@@ -126,21 +131,8 @@ func (p *part) write(s *session, n int) {
 		e.sequence, e.index, e.count = number, int32(i), int32(n) //nolint:gosec // as many as a window has
 		p.sent.push(e)
 	}
-	if p.lane.o.c.Batch > 0 && !again {
-		p.written()
-	}
-}
-
-// written takes note that a batch was written: it is the next partition's turn, and
-// where all was written gathering begins anew.
-func (p *part) written() {
-	l := p.lane
-	if n := uint32(len(l.parts)); n > 1 && l.parts[l.turn%n] == p { //nolint:gosec // few, see client
-		l.turn++
-	}
 	if p.queue.first == nil {
-		p.gathering.n, p.gathering.weight, p.gathering.ripe = 0, 0, false
-		p.gathering.stop()
+		p.gathering.reset()
 	}
 }
 
