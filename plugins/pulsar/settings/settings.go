@@ -51,9 +51,9 @@ type Settings struct {
 	MaxMessageSize int64 `json:"max_message_size,omitempty" default:"5242880" min:"1024" max:"67108864" doc:"The most bytes of one published message; a lower limit of the broker counts."`
 	// PublishTimeout bounds a publish up to the broker's receipt. Default 30 s.
 	PublishTimeout core.Duration `json:"publish_timeout,omitempty" default:"30s" min:"100ms" max:"10m" doc:"How long a publish may wait for the broker's receipt."`
-	// PublishWindow is how many messages of one topic may wait for the broker's
-	// receipt. Default 1024.
-	PublishWindow int `json:"publish_window,omitempty" default:"1024" min:"1" max:"65536" doc:"The most messages of one topic that wait for the broker's receipt."`
+	// PublishWindow is how many messages of one topic, or of one of its partitions, may
+	// wait for the broker's receipt. Default 1024.
+	PublishWindow int `json:"publish_window,omitempty" default:"1024" min:"1" max:"65536" doc:"The most messages of one topic, or of one of its partitions, that wait for the broker's receipt."`
 	// MaxProducers is how many topics are kept open for publishing. The one that was
 	// idle longest is closed for another one. Default 256.
 	MaxProducers int `json:"max_producers,omitempty" default:"256" min:"1" max:"65536" doc:"The most topics that are kept open for publishing."`

@@ -73,7 +73,7 @@ func (o *Outbox) await(ctx context.Context) (err error) {
 	}()
 	select {
 	case <-done:
-		o.part()
+		o.depart()
 		return nil
 	case <-ctx.Done():
 	}
@@ -84,7 +84,7 @@ func (o *Outbox) await(ctx context.Context) (err error) {
 	case <-t.C:
 		err = ctx.Err()
 	}
-	o.part()
+	o.depart()
 	<-done
 	return err
 }

@@ -131,6 +131,8 @@ type answer struct {
 	receipt pluginapi.Receipt
 }
 
+type answers struct{ list []answer }
+
 // finish has the receipt of an entry given once o.mu is free; o.mu is held.
 func (e *entry) finish(r pluginapi.Receipt) {
 	l := e.lane
@@ -140,6 +142,11 @@ func (e *entry) finish(r pluginapi.Receipt) {
 		l.busy--
 	}
 	o.bytes -= e.size
-	o.answers = append(o.answers, answer{done: e.done, i: e.i, receipt: r})
+	if o.due == nil {
+		if o.due, _ = o.lists.Get().(*answers); o.due == nil {
+			o.due = new(answers)
+		}
+	}
+	o.due.list = append(o.due.list, answer{done: e.done, i: e.i, receipt: r})
 	o.put(e)
 }

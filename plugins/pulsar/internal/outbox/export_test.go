@@ -26,17 +26,17 @@ func ReceiptFor(why *core.Fault, tries int) pluginapi.Receipt {
 // AwaitDown waits until a producer has lost its broker.
 func (o *Outbox) AwaitDown(tb testing.TB) {
 	tb.Helper()
-	o.await1(tb, "no producer is down", func(p *part) bool { return p.session == nil && p.given != "" })
+	o.awaitPart(tb, "no producer is down", func(p *part) bool { return p.session == nil && p.given != "" })
 }
 
 // AwaitSent waits until n messages of a topic or partition were written and have no
 // receipt.
 func (o *Outbox) AwaitSent(tb testing.TB, n int) {
 	tb.Helper()
-	o.await1(tb, "not as many messages were sent", func(p *part) bool { return p.sent.n >= n })
+	o.awaitPart(tb, "not as many messages were sent", func(p *part) bool { return p.sent.n >= n })
 }
 
-func (o *Outbox) await1(tb testing.TB, what string, ok func(*part) bool) {
+func (o *Outbox) awaitPart(tb testing.TB, what string, ok func(*part) bool) {
 	tb.Helper()
 	late := time.NewTimer(10 * time.Second)
 	defer late.Stop()

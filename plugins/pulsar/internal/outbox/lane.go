@@ -131,7 +131,7 @@ func (l *lane) rest() {
 			l.close()
 		}
 	}
-	if l.stage == idle && l.queue.first == nil {
+	if l.stage == idle && l.queue.first == nil && o.lanes[l.topic] == l {
 		delete(o.lanes, l.topic)
 		if o.last == l {
 			o.last = nil

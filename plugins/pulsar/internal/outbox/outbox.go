@@ -103,11 +103,12 @@ type Outbox struct {
 	life   context.Context // ends when nothing more is to be opened
 	stop   context.CancelFunc
 	parted context.Context // ends when nothing is waited for any more
-	part   context.CancelFunc
+	depart context.CancelFunc
 
 	count atomic.Int64  // messages whose Done has not returned
 	rest  chan struct{} // capacity 1: count has become 0
 	free  sync.Pool     // of *entry
+	lists sync.Pool     // of *answers
 
 	// Frames are built, and handed to connections, under mu: they leave in the order
 	// of their numbers. A connection does not block then, nor call back.
@@ -118,7 +119,7 @@ type Outbox struct {
 	waiting   []*lane    // for a slot
 	leaving   int        // lanes that give theirs back
 	bytes     int64      // of messages without a receipt
-	answers   []answer   // to be given once mu is free
+	due       *answers   // to be given once mu is free, nil = none
 	batch     wire.Batch // that is built
 	positions []byte     // room for those of receipts
 	timer     *time.Timer
@@ -150,7 +151,7 @@ func New(c Config) *Outbox {
 	}
 	o := &Outbox{c: c, born: time.Now(), lanes: make(map[topic.Name]*lane), rest: make(chan struct{}, 1)}
 	o.life, o.stop = context.WithCancel(context.Background())
-	o.parted, o.part = context.WithCancel(context.Background())
+	o.parted, o.depart = context.WithCancel(context.Background())
 	return o
 }
 
@@ -206,21 +207,21 @@ func (o *Outbox) refuses(p *Post, size int64) *core.Fault {
 
 // leave lets go of o.mu and gives the receipts that are due.
 func (o *Outbox) leave() {
-	due := o.answers
-	o.answers = nil
+	due := o.due
+	o.due = nil
 	o.mu.Unlock()
-	o.give(due)
-}
-
-// give gives receipts; no lock is held.
-func (o *Outbox) give(due []answer) {
-	if len(due) == 0 {
+	if due == nil {
 		return
 	}
-	for i := range due {
-		due[i].done(due[i].i, due[i].receipt)
+	for i := range due.list {
+		a := &due.list[i]
+		a.done(a.i, a.receipt)
 	}
-	if o.count.Add(-int64(len(due))) == 0 {
+	n := len(due.list)
+	clear(due.list)
+	due.list = due.list[:0]
+	o.lists.Put(due)
+	if o.count.Add(-int64(n)) == 0 {
 		select {
 		case o.rest <- struct{}{}:
 		default:

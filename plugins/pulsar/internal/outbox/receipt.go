@@ -82,7 +82,7 @@ func (e *entry) overdue() pluginapi.Receipt {
 		f = fault.Passing(core.FaultTimeout, "see whether the broker can be reached", "%s: the topic could not be opened for %s", name, after)
 	default:
 		f = fault.Passing(core.FaultTimeout, "see what holds up the broker, or publish fewer at a time",
-			"%s: the topic's broker took no more than %d messages for %s", name, p.sent.n, after)
+			"%s: messages of the topic before it were not answered for %s", name, after)
 	}
 	f.Message += "; the message was not sent"
 	return pluginapi.Refused(f)

@@ -28,11 +28,10 @@ type session struct {
 	gone    bool // nothing more comes
 
 	receipts []wire.SendReceipt // gathered; the reading goroutine's own
-	spare    []answer           // memory of receipts given; the reading goroutine's own
 }
 
 // maxGathered is how many receipts are gathered at most.
-const maxGathered = 1024
+const maxGathered = 256
 
 // Receipt takes a receipt, to be answered at the next pause with others.
 func (s *session) Receipt(r wire.SendReceipt) {
@@ -50,7 +49,6 @@ func (s *session) Pause() {
 	p := s.part
 	o := p.lane.o
 	o.mu.Lock()
-	o.answers = s.spare
 	if p.session == s {
 		p.doubt, p.pause = false, 0
 		for i := range s.receipts {
@@ -59,12 +57,8 @@ func (s *session) Pause() {
 		p.pump()
 		p.lane.rest()
 	}
-	due := o.answers
-	o.answers = nil
-	o.mu.Unlock()
-	o.give(due)
-	clear(due)
-	s.receipts, s.spare = s.receipts[:0], due[:0]
+	s.receipts = s.receipts[:0]
+	o.leave()
 }
 
 // Failed takes a message that the broker did not store. What it never takes is
