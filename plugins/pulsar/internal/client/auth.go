@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
@@ -97,17 +95,6 @@ func (c *Config) tokenEnded() string {
 		return ""
 	}
 	return time.Unix(int64(claims.Ends), 0).UTC().Format(time.RFC3339)
-}
-
-// libraryAuth is the same for the library.
-func (c *Config) libraryAuth() pulsar.Authentication {
-	switch c.method() {
-	case methodToken:
-		return pulsar.NewAuthenticationTokenFromSupplier(c.token)
-	case methodTLS:
-		return pulsar.NewAuthenticationTLS(c.TLS.Cert, c.TLS.Key)
-	}
-	return nil
 }
 
 // A fileError is a file that cannot be used, with the setting that names it.

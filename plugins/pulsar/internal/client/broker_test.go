@@ -5,18 +5,20 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // ns returns the name of a namespace of the test's own, in which role "service" may do
@@ -38,35 +40,96 @@ func nameOf(t *testing.T, s string) topic.Name {
 	return n
 }
 
-// passes sends a message by the library and receives it.
+// subscribed is a consumer of one connection.
+type subscribed struct {
+	consumer
+	conn *Conn
+	id   uint64
+	err  error // the broker's answer
+}
+
+// subscribe subscribes a consumer, which may be sent 1000 messages.
+func subscribe(t *testing.T, s *subject, name string, of wire.SubscriptionType) *subscribed {
+	t.Helper()
+	r := &subscribed{consumer: consumer{newHeard(), make(chan wire.Message, 1000)}}
+	if r.conn, r.err = s.Broker(t.Context(), name); r.err != nil {
+		return r
+	}
+	r.id = r.conn.Consumer(r)
+	_, r.err = r.conn.Ask(t.Context(), wire.TypeSuccess, func(dst []byte, n uint64) []byte {
+		return wire.AppendSubscribe(dst, n, wire.Subscribe{ID: r.id, Topic: name, Subscription: "s", Type: of, Create: true})
+	})
+	r.conn.Send(func(dst []byte) []byte { return wire.AppendFlow(dst, r.id, 1000) })
+	return r
+}
+
+// leave closes it.
+func (r *subscribed) leave(t *testing.T) {
+	t.Helper()
+	if _, err := r.conn.Ask(t.Context(), wire.TypeSuccess, func(dst []byte, n uint64) []byte { return wire.AppendCloseConsumer(dst, n, r.id) }); err != nil {
+		t.Errorf("close a consumer: %v", err)
+	}
+	r.conn.ForgetConsumer(r.id)
+}
+
+// publish sends messages by a producer and waits for their receipts.
+func publish(t *testing.T, s *subject, name string, payloads ...string) {
+	t.Helper()
+	conn, err := s.Broker(t.Context(), name)
+	if err != nil {
+		t.Fatalf("no broker: %v\n%s", err, s.log)
+	}
+	p := producer{newHeard()}
+	id := conn.Producer(p)
+	defer conn.ForgetProducer(id)
+	opened, err := conn.Ask(t.Context(), wire.TypeProducerSuccess, func(dst []byte, n uint64) []byte {
+		return wire.AppendProducer(dst, n, wire.Producer{ID: id, Topic: name})
+	})
+	if err != nil {
+		t.Fatalf("open a producer: %v", err)
+	}
+	for i, payload := range payloads {
+		conn.Send(func(dst []byte) []byte {
+			return wire.AppendSend(dst, &wire.Send{Producer: id, Sequence: uint64(i), Name: opened.Name}, &wire.Outgoing{Payload: []byte(payload)})
+		})
+	}
+	want := make([]string, len(payloads))
+	for i := range payloads {
+		want[i] = fmt.Sprintf("receipt %d", i)
+	}
+	var got []string
+	for len(got) < len(want) {
+		within(t, "a receipt", p.new)
+		got = slices.DeleteFunc(p.now(), func(s string) bool { return s == "pause" })
+	}
+	same(t, "the producer", got, want...)
+	if _, err := conn.Ask(t.Context(), wire.TypeSuccess, func(dst []byte, n uint64) []byte { return wire.AppendCloseProducer(dst, n, id) }); err != nil {
+		t.Errorf("close a producer: %v", err)
+	}
+}
+
+// passes sends a message and receives it.
 func passes(t *testing.T, s *subject, name, payload string) {
 	t.Helper()
-	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{Topic: name, SubscriptionName: "s", Type: pulsar.Shared})
-	if err != nil {
-		t.Fatalf("subscribe: %v\n%s", err, s.log)
+	r := subscribe(t, s, name, wire.Shared)
+	if r.err != nil {
+		t.Fatalf("subscribe: %v\n%s", r.err, s.log)
 	}
-	defer c.Close()
-	p, err := s.Library().CreateProducer(pulsar.ProducerOptions{Topic: name, SendTimeout: -1})
-	if err != nil {
-		t.Fatalf("create a producer: %v", err)
+	defer r.leave(t)
+	publish(t, s, name, payload)
+	m := within(t, "the message", r.entries)
+	if string(m.Payload) != payload {
+		t.Fatalf("received %q; want %q", m.Payload, payload)
 	}
-	defer p.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := p.Send(ctx, &pulsar.ProducerMessage{Payload: []byte(payload)}); err != nil {
-		t.Fatalf("send: %v", err)
-	}
-	m, err := c.Receive(ctx)
-	if err != nil || string(m.Payload()) != payload {
-		t.Fatalf("received %v, %v; want %s", m, err, payload)
-	}
-	if err := c.Ack(m); err != nil {
+	if _, err := r.conn.Ask(t.Context(), wire.TypeAckResponse, func(dst []byte, n uint64) []byte {
+		return wire.AppendAck(dst, n, r.id, []wire.Acked{{Ledger: m.ID.Ledger, Entry: m.ID.Entry}})
+	}); err != nil {
 		t.Fatalf("ack: %v", err)
 	}
 }
 
 // With a token, plain and over TLS: topics and partitions are there for the asking, and
-// the library passes messages.
+// messages pass.
 func TestToken(t *testing.T) {
 	b := shared.Broker(t)
 	n := ns(t, b)
@@ -92,7 +155,7 @@ func TestToken(t *testing.T) {
 					}
 				}
 			}
-			passes(t, s, n+"/one", name)
+			passes(t, s, "persistent://"+n+"/one", name)
 			if now, _ := s.Up(); !now {
 				t.Error("it is not up")
 			}
@@ -100,8 +163,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A broker's refusals of requests have their class, from our own connection and from
-// the library.
+// A broker's refusals of requests have their class.
 func TestRefusedRequests(t *testing.T) {
 	b := shared.Broker(t)
 	n := ns(t, b)
@@ -114,12 +176,12 @@ func TestRefusedRequests(t *testing.T) {
 		if f, ok := errors.AsType[*core.Fault](err); !ok || f.Code != want || f.Transient || !strings.HasPrefix(f.Error(), "look up the topic: ") {
 			t.Errorf("partitions of %s: %v; want class %d", name, err, want)
 		}
-		_, err = s.Library().Subscribe(pulsar.ConsumerOptions{Topic: name, SubscriptionName: "s"})
-		if err == nil {
+		if err = subscribe(t, s, "persistent://"+name, wire.Shared).err; err == nil {
 			t.Fatalf("subscribed to %s", name)
 		}
-		if f := Explain("subscribe to "+name, err); f.Code != want || f.Transient {
-			t.Errorf("%v; want class %d", f, want)
+		// Where there is no tenant a lookup is refused as one that nobody may do.
+		if f := Explain("subscribe to "+name, err); f.Code != core.FaultDenied || f.Transient {
+			t.Errorf("%v; want a denied one", f)
 		}
 	}
 	_, err := s.Topics(t.Context(), "public/default")
@@ -133,18 +195,18 @@ func TestRefusedRequests(t *testing.T) {
 	if got, err := s.Topics(t.Context(), n); err != nil || len(got) != 0 {
 		t.Errorf("looking for a topic has made %v, %v", got, err)
 	}
-	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{Topic: n + "/mine", SubscriptionName: "s"})
-	if err != nil {
-		t.Fatal(err)
+	mine := "persistent://" + n + "/mine"
+	first := subscribe(t, s, mine, wire.Exclusive)
+	if first.err != nil {
+		t.Fatal(first.err)
 	}
-	defer c.Close()
-	_, err = s.Library().Subscribe(pulsar.ConsumerOptions{Topic: n + "/mine", SubscriptionName: "s"})
-	if err == nil {
-		t.Fatal("a second exclusive consumer is there")
+	for of, fix := range map[wire.SubscriptionType]string{wire.Exclusive: "end the other consumer", wire.Shared: fixType} {
+		f := Explain("subscribe", subscribe(t, s, mine, of).err)
+		if f.Code != core.FaultConflict || !f.Transient || !strings.Contains(f.Error(), fix) {
+			t.Errorf("a second consumer: %v; want %q", f, fix)
+		}
 	}
-	if f := Explain("subscribe", err); f.Code != core.FaultConflict || !f.Transient {
-		t.Errorf("a second exclusive consumer: %v", f)
-	}
+	first.leave(t)
 }
 
 // Who is not let in is told what to set, at once.
@@ -190,39 +252,35 @@ func TestRefusedAtStart(t *testing.T) {
 	}
 }
 
-// A token's file is read when the broker asks for credentials again, by us and by the
-// library: both stay connected beyond the token's end.
+// A token's file is read when the broker asks for credentials again, on the
+// link and on connections to brokers: all stay connected beyond the token's end.
 func TestTokenFileRenewed(t *testing.T) {
 	b := shared.Broker(t)
 	n := ns(t, b)
 	file := filepath.Join(t.TempDir(), "token")
 	write(t, file, []byte(b.TokenUntil("service", time.Now().Add(3*time.Second))+"\r\n"))
 	s := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file}).connected(t)
-	began := make(chan struct{}, 100)
-	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{
-		Topic: n + "/a", SubscriptionName: "s", BackOffPolicyFunc: Backoff(Hooks{Began: func() { began <- struct{}{} }}),
-	})
-	if err != nil {
-		t.Fatal(err)
+	c := subscribe(t, s, "persistent://"+n+"/a", wire.Shared)
+	if c.err != nil {
+		t.Fatal(c.err)
 	}
-	defer c.Close()
 	next := filepath.Join(t.TempDir(), "next")
 	write(t, next, []byte(b.Token("service")))
 	if err := os.Rename(next, file); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the broker asks again", func() bool {
-		return strings.Contains(s.log.String(), "Pulsar broker asks for credentials again")
+	eventually(t, "the broker asks again on both connections", func() bool {
+		return strings.Count(s.log.String(), "Pulsar broker asks for credentials again") > 1
 	})
 	// The broker cuts who has not answered when it looks again, which is in a second.
 	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
-		passes(t, s, n+"/b", "one")
+		passes(t, s, "persistent://"+n+"/b", "one")
 	}
 	if first, second := s.next(t), s.next(t); first.up || !second.up || len(s.changes) != 0 {
 		t.Errorf("the states were %v, %v, and %d others; want down and up", first, second, len(s.changes))
 	}
-	if len(began) != 0 {
-		t.Error("the library's consumer was cut off")
+	if err := c.conn.Err(); err != nil {
+		t.Errorf("the consumer was cut off: %v", err)
 	}
 }
 
@@ -263,7 +321,7 @@ func TestClientCertificate(t *testing.T) {
 	cert, key := b.Certificate()
 	files := TLSFiles{CA: b.CA(), Cert: cert, Key: key}
 	s := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: files}).connected(t)
-	passes(t, s, n+"/a", "certificate alone")
+	passes(t, s, "persistent://"+n+"/a", "certificate alone")
 	s = subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: files, Token: core.NewSecret(b.Token("stranger"))}).connected(t)
 	_, err := s.Topics(t.Context(), n)
 	if f, ok := errors.AsType[*core.Fault](err); !ok || f.Code != core.FaultDenied {
@@ -296,30 +354,5 @@ func TestKilled(t *testing.T) {
 		if got := <-s.changes; got.up || strings.Contains(got.reason, "closed") {
 			t.Errorf("closing was told as %v", got)
 		}
-	}
-}
-
-// The library acks what it cannot read, as a message without payload and properties:
-// that is told.
-func TestLossIsTold(t *testing.T) {
-	b := shared.Broker(t)
-	n := ns(t, b)
-	s := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), Token: core.NewSecret(b.Token("service"))}).connected(t)
-	c, err := s.Library().Subscribe(pulsar.ConsumerOptions{Topic: n + "/a", SubscriptionName: "s", Type: pulsar.Shared})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	p, err := s.Library().CreateProducer(pulsar.ProducerOptions{Topic: n + "/a", SendTimeout: -1, DisableBatching: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	if _, err := p.Send(t.Context(), &pulsar.ProducerMessage{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "a line about the loss", func() bool { return strings.Contains(s.log.String(), "level=WARN msg=\"Pulsar message lost") })
-	if got := s.log.String(); !strings.Contains(got, "topic=persistent://"+n+"/a") || !strings.Contains(got, "lost=1") {
-		t.Errorf("no topic and number in\n%s", got)
 	}
 }

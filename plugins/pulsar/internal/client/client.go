@@ -9,9 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/internal/wait"
@@ -32,47 +29,45 @@ type times struct {
 	patience      time.Duration // how long a refusal is taken for one that new files will end
 	ping, silence time.Duration // nothing has come: a PING leaves, the connection ends
 	idle          time.Duration // nobody has wanted a broker's connection: it is closed
-	parting       time.Duration // how long the library's Close is waited for
 }
 
 func defaultTimes() times {
 	return times{
 		try: 10 * time.Second, first: 100 * time.Millisecond, last: 5 * time.Second, settled: 10 * time.Second,
-		patience: time.Minute, ping: 5 * time.Second, silence: 15 * time.Second, idle: time.Minute, parting: 5 * time.Second,
+		patience: time.Minute, ping: 5 * time.Second, silence: 15 * time.Second, idle: time.Minute,
 	}
 }
 
 // Client is an endpoint's way to its brokers.
 //
 // 1. Connect returns when a broker has answered, or why none does.
-// 2. Connections of our own come and go, those of the library by its own.
+// 2. Its link to the service URL comes and goes, and so do connections to brokers, which
+// Broker makes.
 // 3. Close ends everything. A client is not started again.
 //
 // Its methods may be called from any goroutine.
 type Client struct {
-	config  Config
-	times   times
-	library pulsar.Client
-	state   *state
-	life    context.Context // ends with Close
-	stop    context.CancelFunc
-	first   chan struct{} // closed when the first connection is up
-	done    chan struct{} // closed when run has returned
-	ended   chan struct{} // closed when there will be no other connection, but for Close
-	notice  notice        // run's own
-	pool    pool
+	config Config
+	times  times
+	state  *state
+	life   context.Context // ends with Close
+	stop   context.CancelFunc
+	first  chan struct{} // closed when the first connection is up
+	done   chan struct{} // closed when run has returned
+	ended  chan struct{} // closed when there will be no other connection, but for Close
+	closed chan struct{} // closed when Close has done all it does
+	notice notice        // run's own
+	pool   pool
 
 	mu      sync.Mutex
 	started bool
 	closing bool
-	closed  chan struct{} // closed when Close has done all it does; nil = it was not called
-	closeAs error         // what it returns
-	link    *Conn         // nil = none is up
-	limit   int           // the broker's message size
-	tries   int           // since the last connection
-	last    error         // why the last one failed
-	refused time.Time     // the first refusal since the last connection
-	final   *core.Fault   // why there are no further tries
+	link    *Conn       // nil = none is up
+	limit   int         // the broker's message size
+	tries   int         // since the last connection
+	last    error       // why the last one failed
+	refused time.Time   // the first refusal since the last connection
+	final   *core.Fault // why there are no further tries
 }
 
 // New returns a client that has not connected yet. Errors are *core.Fault: a file of
@@ -87,45 +82,13 @@ func New(config Config) (*Client, error) {
 	if _, err := config.auth(); err != nil {
 		return nil, refusedFile(err)
 	}
-	library, err := newLibrary(&config)
-	if err != nil {
-		return nil, Explain("set up Pulsar's client", err)
-	}
 	c := &Client{
-		config: config, times: defaultTimes(), library: library, state: newState(), limit: defaultMaxMessage,
-		first: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{}),
+		config: config, times: defaultTimes(), state: newState(), limit: defaultMaxMessage,
+		first: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.pool.conns = make(map[target]*pooledConn)
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c, nil
-}
-
-// keepAlive is how often the library asks a broker whether it is there; it drops one
-// that is silent for twice as long.
-const keepAlive = 10 * time.Second
-
-// newLibrary makes the library's client, without any connection. Its metrics go to a
-// registry of their own, where nobody reads them: the library has no way to have none,
-// and the process's own is not for it to fill.
-func newLibrary(c *Config) (pulsar.Client, error) {
-	o := pulsar.ClientOptions{
-		URL:                     c.Address.String(),
-		ConnectionTimeout:       defaultTimes().try,
-		OperationTimeout:        c.OperationTimeout,
-		KeepAliveInterval:       keepAlive,
-		Authentication:          c.libraryAuth(),
-		ListenerName:            c.ListenerName,
-		MaxConnectionsPerBroker: c.Connections,
-		MemoryLimitBytes:        c.MemoryLimit,
-		Logger:                  newLogger(c.Log),
-		MetricsCardinality:      pulsar.MetricsCardinalityNone,
-		MetricsRegisterer:       prometheus.NewRegistry(),
-		Description:             software,
-	}
-	if c.Address.TLS {
-		c.TLS.library(&o)
-	}
-	return pulsar.NewClient(o)
 }
 
 // Connect returns when a broker has answered. What passes is tried again, with the
@@ -170,7 +133,7 @@ func (c *Client) Connect(ctx context.Context) error {
 // run connects, serves the connection, and begins again.
 func (c *Client) run() {
 	defer close(c.done)
-	p := pauses{first: c.times.first, last: c.times.last}
+	p := Pauses{First: c.times.first, Last: c.times.last}
 	hosts := c.config.Address.Hosts
 	for next := rand.N(len(hosts)); ; next++ {
 		l, err := c.connect(target{}, hosts[next%len(hosts)])
@@ -178,7 +141,7 @@ func (c *Client) run() {
 			var lived time.Duration
 			lived, err = c.serve(l)
 			if lived >= c.times.settled {
-				p.reset()
+				p.Reset()
 			}
 		} else {
 			c.failed(err)
@@ -194,7 +157,7 @@ func (c *Client) run() {
 			c.notice.failed(c.config.Log, err)
 		}
 		c.state.set(false, line(err.Error()))
-		if !wait.For(c.life, p.next()) {
+		if !wait.For(c.life, p.Next()) {
 			return
 		}
 	}
@@ -255,9 +218,6 @@ func (c *Client) wasUp() bool {
 		return false
 	}
 }
-
-// Library is the library's client. It may be used when Connect has returned.
-func (c *Client) Library() pulsar.Client { return c.library }
 
 // MaxMessageSize is the size of the largest message that the brokers take, in bytes:
 // what the last of them has said.

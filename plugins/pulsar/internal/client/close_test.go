@@ -5,52 +5,37 @@ package client
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/longshore-go/longshore/core"
 )
 
-// stuck is the library's client while a broker answers nothing: Close waits.
-type stuck struct {
-	pulsar.Client
+// Close waits no longer than it may for a handler that does not return.
+func TestCloseIsLimited(t *testing.T) {
+	srv := serve(t)
+	s := subjectOf(t, Config{Address: srv.address()})
+	c, _, _ := brokerOf(t, srv, s)
+	h := blocking{consumer{heard: newHeard()}, make(chan struct{})}
+	c.Consumer(h)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	for range 2 {
+		if f, ok := errors.AsType[*core.Fault](s.Close(ctx)); !ok || f.Code != core.FaultTimeout {
+			t.Errorf("got %v; want a timeout", f)
+		}
+	}
+	close(h.free)
+	s.mustClose(t)()
+}
+
+// blocking is a consumer that does what it must not.
+type blocking struct {
+	consumer
 	free chan struct{}
 }
 
-func (s stuck) Close() {
-	<-s.free
-	s.Client.Close()
-}
-
-// Close waits for the library no longer than it may, and says what it left.
-func TestCloseOfTheLibraryIsLimited(t *testing.T) {
-	for name, limit := range map[string]time.Duration{"the client's limit": 20 * time.Millisecond, "the context's": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			c, err := New(Config{Address: Address{Hosts: []string{"127.0.0.1:1"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			free := make(chan struct{})
-			t.Cleanup(func() { close(free) })
-			c.library, c.times.parting = stuck{c.library, free}, limit
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			for range 2 { // the second call is told the same
-				f, ok := errors.AsType[*core.Fault](c.Close(ctx))
-				if !ok || f.Code != core.FaultTimeout {
-					t.Errorf("got %v; want a timeout", f)
-				}
-			}
-			if limit < time.Second && ctx.Err() != nil {
-				t.Error("it waited for the context")
-			}
-		})
-	}
-}
+func (b blocking) Lost(error) { <-b.free }
 
 // Close before, during and after Connect.
 func TestClose(t *testing.T) {
@@ -88,19 +73,5 @@ func TestClose(t *testing.T) {
 	}
 	if _, err := after.Topics(t.Context(), "a/b"); err == nil {
 		t.Error("a closed client lists topics")
-	}
-}
-
-// The library's metrics are none of the process's.
-func TestMetricsAreOurOwn(t *testing.T) {
-	subjectOf(t, Config{Address: Address{Hosts: []string{"127.0.0.1:1"}}})
-	all, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
-		if strings.Contains(f.GetName(), "pulsar") {
-			t.Errorf("the process has the metric %s", f.GetName())
-		}
 	}
 }

@@ -29,7 +29,6 @@ type Config struct {
 	OperationTimeout time.Duration // of one request to a broker; 0 = DefaultOperationTimeout
 	ListenerName     string        // of the brokers' advertised listeners, "" = their default
 	Connections      int           // to each broker; 0 = DefaultConnections
-	MemoryLimit      int64         // bytes that wait in producers, 0 = no limit: their queues have one
 
 	Log *slog.Logger // nil = nothing is logged
 }
@@ -51,9 +50,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Connections <= 0 {
 		c.Connections = DefaultConnections
-	}
-	if c.MemoryLimit <= 0 {
-		c.MemoryLimit = -1 // what the library takes for none; 0 is 64 MiB
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -53,12 +53,17 @@ func (h *heard) await(t *testing.T, n int) []string {
 // consumer and producer are handlers that note what they are told.
 type consumer struct {
 	*heard
-	entries chan []byte // payloads as they come, nil = they are noted
+	entries chan wire.Message // as they come, nil = entries are noted as they are
 }
 
 func (c consumer) Entry(m *wire.Delivery) {
 	if c.entries != nil {
-		c.entries <- m.Payload
+		all, err := m.Messages(nil)
+		if err != nil || len(all) != 1 {
+			c.add("entry %d:%d of %d messages, %v", m.Ledger, m.Entry, len(all), err)
+			return
+		}
+		c.entries <- all[0]
 		return
 	}
 	c.add("entry %d:%d %q", m.Ledger, m.Entry, m.Payload)

@@ -9,19 +9,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-// Explain is the fault of an error of the library, or of this client's own requests:
-// what failed, the broker's reason, and whether trying again can help. err must not be
-// nil. A *core.Fault keeps its class.
-//
-// The library gives a broker's refusal as text alone, with the protocol's name of its
-// code in it: this is the one place where such a text is read.
+// Explain is the fault of an error of this package: what failed, the broker's reason, and
+// whether trying again can help. err must not be nil. A *core.Fault keeps its class, and
+// what is not known is taken for something that passes.
 func Explain(what string, err error) *core.Fault {
 	if f, ok := errors.AsType[*core.Fault](err); ok {
 		return fault.Of(what, f)
@@ -29,17 +24,12 @@ func Explain(what string, err error) *core.Fault {
 	if e, ok := errors.AsType[*ConnectError](err); ok {
 		return e.fault(what)
 	}
-	if code, message, ok := refusalIn(err); ok {
-		e, a := &ServerError{code, message}, adviceOf(code)
-		if code == wire.ConsumerBusy && strings.Contains(message, "different type") {
+	if e, ok := errors.AsType[*ServerError](err); ok {
+		a := adviceOf(e.Code)
+		if e.Code == wire.ConsumerBusy && strings.Contains(e.Message, "different type") { // the code alone is that of a second consumer
 			a.fix = fixType
 		}
 		return a.fault(what, line(e.Error()))
-	}
-	if e, ok := errors.AsType[*pulsar.Error](err); ok {
-		if a, ok := results[e.Result()]; ok {
-			return a.fault(what, line(e.Error()))
-		}
 	}
 	f := fault.Of(what, errors.New(line(err.Error())))
 	switch {
@@ -52,38 +42,12 @@ func Explain(what string, err error) *core.Fault {
 	return f
 }
 
-// Refused reports the code by which a broker has refused a request, from an error of
-// the library or of this client.
+// Refused reports the code by which a broker has refused a request.
 func Refused(err error) (wire.ServerError, bool) {
-	code, _, ok := refusalIn(err)
-	return code, ok
-}
-
-// The beginnings of the texts in which the library gives a code.
-const (
-	textRefused    = "server error: "
-	textAckRefused = "ack response error: "
-)
-
-// refusalIn finds a broker's refusal in an error.
-func refusalIn(err error) (code wire.ServerError, message string, ok bool) {
 	if e, ok := errors.AsType[*ServerError](err); ok {
-		return e.Code, e.Message, true
+		return e.Code, true
 	}
-	for text := range strings.Lines(err.Error()) {
-		text = strings.TrimSpace(text)
-		for _, beginning := range []string{textRefused, textAckRefused} {
-			if _, rest, found := strings.Cut(text, beginning); found {
-				text = rest
-				break
-			}
-		}
-		name, rest, _ := strings.Cut(text, ":") // a lookup's refusal is the name alone
-		if code, ok := wire.ErrorNamed(name); ok {
-			return code, strings.TrimSpace(rest), true
-		}
-	}
-	return 0, "", false
+	return 0, false
 }
 
 // advice is what a refusal means.
@@ -137,36 +101,6 @@ var advices = map[wire.ServerError]advice{
 	wire.InvalidTxnStatus:                      {core.FaultUnsupported, false, ""},
 	wire.TransactionConflict:                   {core.FaultUnsupported, false, ""},
 	wire.TransactionNotFound:                   {core.FaultUnsupported, false, ""},
-}
-
-// results by those of the library's own errors that say more than that something
-// failed; never written to.
-var results = map[pulsar.Result]advice{
-	pulsar.TimeoutError:                          {core.FaultTimeout, true, ""},
-	pulsar.InvalidConfiguration:                  {core.FaultInvalid, false, ""},
-	pulsar.InvalidTopicName:                      {core.FaultInvalid, false, "name a topic that the broker takes"},
-	pulsar.InvalidURL:                            {core.FaultInvalid, false, example},
-	pulsar.InvalidMessage:                        {core.FaultInvalid, false, ""},
-	pulsar.MessageTooBig:                         {core.FaultTooLarge, false, "make the message smaller"},
-	pulsar.SchemaFailure:                         {core.FaultUnsupported, false, ""},
-	pulsar.OperationNotSupported:                 {core.FaultUnsupported, false, ""},
-	pulsar.UnsupportedVersionError:               {core.FaultUnsupported, false, ""},
-	pulsar.AuthenticationError:                   {core.FaultDenied, false, "set a token or a certificate that the broker takes"},
-	pulsar.AuthorizationError:                    {core.FaultDenied, false, fixPermission},
-	pulsar.ErrorGettingAuthenticationData:        {core.FaultDenied, true, "look at the files of token_file, tls_cert and tls_key"},
-	pulsar.TopicNotFound:                         {core.FaultNotFound, false, fixTopic},
-	pulsar.SubscriptionNotFound:                  {core.FaultNotFound, false, ""},
-	pulsar.TopicTerminated:                       {core.FaultClosed, false, "publish to another topic: this one takes nothing any more"},
-	pulsar.ConsumerBusy:                          {core.FaultConflict, true, ""},
-	pulsar.ProducerFenced:                        {core.FaultConflict, false, "end the other producer, which has the topic for itself"},
-	pulsar.ProducerClosed:                        {core.FaultClosed, true, ""},
-	pulsar.ConsumerClosed:                        {core.FaultClosed, true, ""},
-	pulsar.AlreadyClosedError:                    {core.FaultClosed, true, ""},
-	pulsar.ProducerQueueIsFull:                   {core.FaultExhausted, true, "publish more slowly, or raise publish_window"},
-	pulsar.ClientMemoryBufferIsFull:              {core.FaultExhausted, true, "publish more slowly"},
-	pulsar.MaxConcurrentOperationsReached:        {core.FaultExhausted, true, ""},
-	pulsar.ProducerBlockedQuotaExceededError:     {core.FaultExhausted, true, fixQuota},
-	pulsar.ProducerBlockedQuotaExceededException: {core.FaultExhausted, true, fixQuota},
 }
 
 // maxLine is how much of a foreign text is shown, in bytes: brokers send what their

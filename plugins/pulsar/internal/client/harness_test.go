@@ -83,8 +83,8 @@ func addressOf(t *testing.T, url string) Address {
 	return a
 }
 
-// subjectOf returns a client with short times, which is closed with the test. Its log,
-// with the library's lines, must not show its token.
+// subjectOf returns a client with short times, which is closed with the test. Its log
+// must not show its token.
 func subjectOf(t *testing.T, c Config, tune ...func(*Client)) *subject {
 	t.Helper()
 	s := &subject{log: &logged{}, changes: make(chan change, 1000)}

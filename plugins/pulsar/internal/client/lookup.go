@@ -56,8 +56,8 @@ func (c *Client) Listed(ctx context.Context, namespacePath string) ([]topic.Name
 	return names, nil
 }
 
-// Partitions returns how many partitions a topic has, 0 = it is not partitioned. Like
-// the library it lets the broker create the topic, where the broker creates topics by
+// Partitions returns how many partitions a topic has, 0 = it is not partitioned. It
+// lets the broker create the topic, where the broker creates topics by
 // itself: it may then have partitions. Errors are *core.Fault, which do not name the
 // topic: what it is looked up for does.
 func (c *Client) Partitions(ctx context.Context, name topic.Name) (int, error) {

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 )
 
 // load reads the files for a connection.
@@ -90,23 +88,4 @@ func (f TLSFiles) forAnyHost(c *tls.Config) {
 		}
 		return nil
 	}
-}
-
-// library sets the same for the library. Given names of files it reads them at every
-// connection, and package tls checks the name of the host that was dialed; what the
-// library calls validating the host name would hold every broker's certificate
-// against the first host of the service URL. Given a configuration it takes that as
-// it is, so the client's certificate is read by a function.
-func (f TLSFiles) library(o *pulsar.ClientOptions) {
-	o.TLSMinVersion = tls.VersionTLS12
-	if !f.AnyHost {
-		o.TLSTrustCertsFilePath, o.TLSCertificateFile, o.TLSKeyFilePath = f.CA, f.Cert, f.Key
-		return
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.Cert != "" {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return f.pair() }
-	}
-	f.forAnyHost(c)
-	o.TLSConfig = c
 }
