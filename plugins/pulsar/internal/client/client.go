@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -47,17 +48,19 @@ func defaultTimes() times {
 //
 // Its methods may be called from any goroutine.
 type Client struct {
-	config Config
-	times  times
-	state  *state
-	life   context.Context // ends with Close
-	stop   context.CancelFunc
-	first  chan struct{} // closed when the first connection is up
-	done   chan struct{} // closed when run has returned
-	ended  chan struct{} // closed when there will be no other connection, but for Close
-	closed chan struct{} // closed when Close has done all it does
-	notice notice        // run's own
-	pool   pool
+	config    Config
+	times     times
+	late      error // why an operation ends that has taken too long
+	state     *state
+	life      context.Context // ends with Close
+	stop      context.CancelFunc
+	first     chan struct{} // closed when the first connection is up
+	done      chan struct{} // closed when run has returned
+	ended     chan struct{} // closed when there will be no other connection, but for Close
+	closed    chan struct{} // closed when Close has done all it does
+	notice    notice        // run's own
+	questions sync.Pool     // of *question
+	pool      pool
 
 	mu      sync.Mutex
 	started bool
@@ -86,6 +89,8 @@ func New(config Config) (*Client, error) {
 		config: config, times: defaultTimes(), state: newState(), limit: defaultMaxMessage,
 		first: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}),
 	}
+	c.late = fmt.Errorf("no answer within %v: %w", config.OperationTimeout, context.DeadlineExceeded)
+	c.questions.New = newQuestion
 	c.pool.conns = make(map[target]*pooledConn)
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c, nil

@@ -105,7 +105,7 @@ type Conn struct {
 	mu        sync.Mutex
 	err       *LostError // why it has ended
 	number    uint64     // of the last request
-	asked     map[uint64]chan wire.Command
+	asked     map[uint64]*question
 	id        uint64 // of the last consumer or producer
 	consumers map[uint64]*seat[ConsumerHandler]
 	producers map[uint64]*seat[ProducerHandler]
@@ -128,7 +128,7 @@ type seat[H any] struct {
 func newConn(c *Client, to target, host string, nc net.Conn) *Conn {
 	l := &Conn{
 		client: c, to: to, host: host, nc: nc, began: time.Now(), used: time.Now(),
-		done: make(chan struct{}), turns: make(chan struct{}, maxAsked), asked: make(map[uint64]chan wire.Command),
+		done: make(chan struct{}), turns: make(chan struct{}, maxAsked), asked: make(map[uint64]*question),
 		consumers: make(map[uint64]*seat[ConsumerHandler]), producers: make(map[uint64]*seat[ProducerHandler]),
 	}
 	l.reader = wire.NewReader(source{l})

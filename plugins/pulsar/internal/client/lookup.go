@@ -100,6 +100,5 @@ func (c *Client) ask(ctx context.Context, want wire.Type, request func(dst []byt
 
 // limited bounds one operation.
 func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.config.OperationTimeout,
-		fmt.Errorf("no answer within %v: %w", c.config.OperationTimeout, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, c.config.OperationTimeout, c.late)
 }
