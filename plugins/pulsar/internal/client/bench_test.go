@@ -37,7 +37,7 @@ func BenchmarkSend(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer c.Close(b.Context()) //nolint:errcheck // a benchmark
+			defer c.Close(b.Context())
 			if err := c.Connect(b.Context()); err != nil {
 				b.Fatal(err)
 			}

@@ -91,7 +91,7 @@ func New(config Config) (*Client, error) {
 	}
 	c.late = fmt.Errorf("no answer within %v: %w", config.OperationTimeout, context.DeadlineExceeded)
 	c.questions.New = newQuestion
-	c.pool.conns = make(map[target]*pooledConn)
+	c.pool.conns, c.pool.wanted = make(map[target]*pooledConn), make(map[target]int)
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c, nil
 }

@@ -405,8 +405,8 @@ func TestConnStuck(t *testing.T) {
 	within(t, "the end", c.Done())
 	close(stop)
 	sending.Wait()
-	if err := c.Err(); !errors.Is(err.(*LostError).Reason, errStuck) {
-		t.Errorf("it has ended with %v; want %v", err, errStuck)
+	if err, ok := errors.AsType[*LostError](c.Err()); !ok || !errors.Is(err.Reason, errStuck) {
+		t.Errorf("it has ended with %v; want %v", c.Err(), errStuck)
 	}
 }
 
@@ -435,8 +435,8 @@ func TestConnIdle(t *testing.T) {
 	}
 	c.ForgetConsumer(id)
 	within(t, "the end", c.Done())
-	if err := c.Err(); !errors.Is(err.(*LostError).Reason, errIdle) {
-		t.Errorf("it has ended with %v; want %v", err, errIdle)
+	if err, ok := errors.AsType[*LostError](c.Err()); !ok || !errors.Is(err.Reason, errIdle) {
+		t.Errorf("it has ended with %v; want %v", c.Err(), errIdle)
 	}
 	if now, _ := s.Up(); !now {
 		t.Error("the link was closed with it")

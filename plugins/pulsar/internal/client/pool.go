@@ -61,7 +61,7 @@ type pool struct {
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	next   int // slot
+	wanted map[target]int // how often a connection to a broker was wanted, without slots
 	conns  map[target]*pooledConn
 	closed bool
 }
@@ -133,8 +133,9 @@ func (c *Client) pooled(ctx context.Context, to target) (*Conn, error) {
 		p.mu.Unlock()
 		return nil, errClosed
 	}
-	to.slot = p.next % c.config.Connections
-	p.next++
+	broker := to
+	to.slot = p.wanted[broker] % c.config.Connections
+	p.wanted[broker]++
 	e := p.conns[to]
 	if e == nil || e.over() {
 		e = &pooledConn{made: make(chan struct{})}

@@ -206,7 +206,11 @@ func TestPool(t *testing.T) {
 	}
 	p := broker.accept()
 	p.expect(wire.TypeConnect)
-	eventually(t, "both wait", func() bool { s.pool.mu.Lock(); defer s.pool.mu.Unlock(); return s.pool.next == 2 })
+	eventually(t, "both wait", func() bool {
+		s.pool.mu.Lock()
+		defer s.pool.mu.Unlock()
+		return s.pool.wanted[target{broker: broker.host()}] == 2
+	})
 	p.nc.Close()
 	for _, r := range []<-chan found{one, two} {
 		err := within(t, "the answer", r).err
