@@ -138,7 +138,7 @@ func (c *Client) Connect(ctx context.Context) error {
 // run connects, serves the connection, and begins again.
 func (c *Client) run() {
 	defer close(c.done)
-	p := Pauses{First: c.times.first, Last: c.times.last}
+	p := pauses{first: c.times.first, last: c.times.last}
 	hosts := c.config.Address.Hosts
 	for next := rand.N(len(hosts)); ; next++ {
 		l, err := c.connect(target{}, hosts[next%len(hosts)])
@@ -146,7 +146,7 @@ func (c *Client) run() {
 			var lived time.Duration
 			lived, err = c.serve(l)
 			if lived >= c.times.settled {
-				p.Reset()
+				p.reset()
 			}
 		} else {
 			c.failed(err)
@@ -162,7 +162,7 @@ func (c *Client) run() {
 			c.notice.failed(c.config.Log, err)
 		}
 		c.state.set(false, line(err.Error()))
-		if !wait.For(c.life, p.Next()) {
+		if !wait.For(c.life, p.next()) {
 			return
 		}
 	}

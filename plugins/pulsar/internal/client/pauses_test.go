@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Pauses grow from 100 ms up to 3 s, half of each at least.
+// Pauses grow from the first to the last, half of each at least.
 func TestPauses(t *testing.T) {
-	p := Reconnecting()
+	p := pauses{first: 100 * time.Millisecond, last: 3 * time.Second}
 	for _, step := range []time.Duration{100, 200, 400, 800, 1600, 3000, 3000} {
 		step *= time.Millisecond
-		if d := p.Next(); d < step/2 || d > step {
+		if d := p.next(); d < step/2 || d > step {
 			t.Errorf("got a pause of %v; want one from %v to %v", d, step/2, step)
 		}
 	}
-	p.Reset()
-	if d := p.Next(); d > 100*time.Millisecond {
+	p.reset()
+	if d := p.next(); d > 100*time.Millisecond {
 		t.Errorf("got a pause of %v behind a success", d)
 	}
 }

@@ -55,13 +55,3 @@ func (e ServerError) String() string {
 	}
 	return "ServerError(" + strconv.Itoa(int(e)) + ")"
 }
-
-// ErrorNamed is the code with a name, false where there is none.
-func ErrorNamed(name string) (ServerError, bool) {
-	for i, n := range names {
-		if n == name {
-			return ServerError(i), true //nolint:gosec // an index of the table above
-		}
-	}
-	return 0, false
-}
