@@ -34,6 +34,7 @@ func entries(t *testing.T, got map[int]pluginapi.Receipt) map[string]int {
 func TestBatchesOverTheLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 20_000
+	broker.Broker(t) // serves first: one broker starts at a time
 	b := pulsarbroker.Start(t, pulsarbroker.Config{Lines: []string{fmt.Sprint("maxMessageSize=", limit)}})
 	k := open(t, b, func(c *outbox.Config) { c.Batch, c.BatchMessages = 50*time.Millisecond, 1000 })
 	to, r := name(t, "t"), newReceipts(t)

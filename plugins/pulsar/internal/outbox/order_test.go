@@ -91,6 +91,7 @@ func batches(messages int) func(*outbox.Config) {
 // has all in order when it is back.
 func TestKilledWithDeduplication(t *testing.T) {
 	t.Parallel()
+	broker.Broker(t) // serves first: one broker starts at a time
 	b := pulsarbroker.Start(t, pulsarbroker.Config{})
 	to := deduplicated(t, b)
 	k := open(t, b, timeout(time.Minute))
