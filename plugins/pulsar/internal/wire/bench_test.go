@@ -5,8 +5,6 @@ package wire
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"syscall"
 	"testing"
 )
 
@@ -22,21 +20,10 @@ func benchMessage() *Outgoing {
 	}
 }
 
-func cpu(b *testing.B) func() {
-	var r syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return func() {
-		var q syscall.Rusage
-		syscall.Getrusage(syscall.RUSAGE_SELF, &q)
-		b.ReportMetric(float64(q.Utime.Nano()+q.Stime.Nano()-r.Utime.Nano()-r.Stime.Nano())/float64(b.N), "cpu-ns/op")
-	}
-}
-
 func BenchmarkAppendSend(b *testing.B) {
 	s, m := &Send{Producer: 3, Sequence: 1000, Name: "standalone-1-5", PublishTime: 1764590000000}, benchMessage()
 	var buf []byte
 	b.ReportAllocs()
-	defer cpu(b)()
 	for b.Loop() {
 		buf = AppendSend(buf[:0], s, m)
 	}
@@ -47,7 +34,6 @@ func BenchmarkBatch(b *testing.B) {
 	var buf []byte
 	var batch Batch
 	b.ReportAllocs()
-	defer cpu(b)()
 	for b.Loop() { // one message
 		batch.Add(m)
 		if batch.Len() == 100 {
@@ -88,7 +74,6 @@ func BenchmarkReceive(b *testing.B) {
 			var d Delivery
 			var messages []Message
 			b.ReportAllocs()
-			defer cpu(b)()
 			for done := 0; b.Loop(); done++ {
 				if batched > 0 && done%batched != 0 {
 					continue
@@ -118,7 +103,6 @@ func BenchmarkDecode(b *testing.B) {
 	var d Delivery
 	var messages []Message
 	b.ReportAllocs()
-	defer cpu(b)()
 	for b.Loop() {
 		if err = f.Delivery(&d); err == nil {
 			messages, err = d.Messages(messages[:0])
@@ -133,7 +117,6 @@ func BenchmarkReceipt(b *testing.B) {
 	body := appendPosition(appendVarint(appendVarint(nil, 1, 3), 2, 100000), 3, 12345, 678)
 	r := NewReader(&repeated{frames: bytes.Repeat(framed(command(TypeSendReceipt, body)), 100)})
 	b.ReportAllocs()
-	defer cpu(b)()
 	for b.Loop() {
 		f, err := r.Next()
 		if err != nil {
@@ -149,10 +132,7 @@ func BenchmarkAppendAck(b *testing.B) {
 	var buf []byte
 	acks := make([]Acked, 100)
 	b.ReportAllocs()
-	defer cpu(b)()
 	for b.Loop() {
 		buf = AppendAck(buf[:0], 1, 2, acks)
 	}
 }
-
-var _ io.Reader = (*repeated)(nil)

@@ -24,7 +24,7 @@ func FuzzReader(f *testing.F) {
 		for rest := in; ; {
 			f, err := r.Next()
 			if err != nil {
-				if _, ok := errors.AsType[*FrameError](err); !ok && err != io.ErrUnexpectedEOF && (err != io.EOF || len(rest) > 0) {
+				if _, ok := errors.AsType[*FrameError](err); !ok && !errors.Is(err, io.ErrUnexpectedEOF) && (!errors.Is(err, io.EOF) || len(rest) > 0) {
 					t.Fatalf("%v, with %d bytes not read", err, len(rest))
 				}
 				break

@@ -6,6 +6,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// broker keeps what was acked of a batch.
+var broker = pulsarbroker.Shared{Config: pulsarbroker.Config{Lines: []string{"acknowledgmentAtBatchIndexLevelEnabled=true"}}}
+
+func TestMain(m *testing.M) {
+	// What the library leaves behind when it closes.
+	broker.Main(m, goleak.IgnoreTopFunction("github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).runEventsLoop.func1"))
+}

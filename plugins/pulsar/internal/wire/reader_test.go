@@ -55,7 +55,7 @@ func TestReader(t *testing.T) {
 					}
 					continue
 				}
-				if err != tt.err || err == nil && (f.Type != TypePing || !bytes.Equal(f.Command, b) || string(f.Payload) != tt.payload) {
+				if !errors.Is(err, tt.err) || err == nil && (f.Type != TypePing || !bytes.Equal(f.Command, b) || string(f.Payload) != tt.payload) {
 					t.Errorf("got %v %x %q, %v; want PING %x %q, %v", f.Type, f.Command, f.Payload, err, b, tt.payload, tt.err)
 				}
 			}
@@ -121,7 +121,7 @@ func TestReaderStream(t *testing.T) {
 					t.Fatalf("payload %d of %d bytes was changed, or has %d bytes more", i, len(sent[i]), cap(f.Payload)-len(f.Payload))
 				}
 			}
-			if _, err := reader.Next(); err != io.EOF {
+			if _, err := reader.Next(); !errors.Is(err, io.EOF) {
 				t.Errorf("got %v; want the end", err)
 			}
 		})
@@ -182,7 +182,7 @@ func allocated(n int, f func()) int {
 func TestReaderMemory(t *testing.T) {
 	announced := frame(MaxFrame, 8, 'x')
 	if each := allocated(100, func() {
-		if _, err := NewReader(bytes.NewReader(announced)).Next(); err != io.ErrUnexpectedEOF {
+		if _, err := NewReader(bytes.NewReader(announced)).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatal(err)
 		}
 	}); each > 3*chunkSize {
@@ -190,7 +190,7 @@ func TestReaderMemory(t *testing.T) {
 	}
 	broken := frame(MaxFrame, 8, make([]byte, chunkSize+1)...)
 	if each := allocated(100, func() {
-		if _, err := NewReader(bytes.NewReader(broken)).Next(); err != io.ErrUnexpectedEOF {
+		if _, err := NewReader(bytes.NewReader(broken)).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatal(err)
 		}
 	}); each > (3+growth)*chunkSize {
