@@ -35,6 +35,7 @@ const (
 	Ping          = 18
 	Pong          = 19
 	Redeliver     = 20
+	Partitions    = 21 // PARTITIONED_METADATA
 	Lookup        = 23
 	LookupResult  = 24
 	Seek          = 28
@@ -63,6 +64,19 @@ type Proxy struct{ *tcpproxy.Proxy }
 func Start(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	return &Proxy{tcpproxy.Start(tb, target, read)}
+}
+
+// StartChanging is Start with frames that change may change, but for their sizes. It is
+// called by several goroutines.
+func StartChanging(tb testing.TB, target string, change func(kind int, frame []byte)) *Proxy {
+	tb.Helper()
+	return &Proxy{tcpproxy.Start(tb, target, func(from *bufio.Reader, own string) ([]byte, int, error) {
+		frame, kind, err := read(from, own)
+		if err == nil {
+			change(kind, frame)
+		}
+		return frame, kind, err
+	})}
 }
 
 // URL returns its address as a URL.

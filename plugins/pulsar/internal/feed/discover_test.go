@@ -3,13 +3,19 @@
 package feed
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
 // P-13: partitions that are added are read from their first message, and the others go
@@ -155,4 +161,46 @@ func TestOnePartitionFails(t *testing.T) {
 	eventually(t, "a line about it", func() bool { return strings.Contains(f.log.String(), "cannot be read for now") })
 	holder.Close()
 	eventually(t, "messages of the partition", func() bool { return f.got("one-") == 3 })
+}
+
+// A topic that is deleted under its consumers stays deleted, for all their tries.
+func TestDeletedTopicStaysDeleted(t *testing.T) {
+	t.Parallel()
+	for name, partitions := range map[string]int{"plain": 0, "partitioned": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := broker.Broker(t)
+			p := proxy.Start(t, b.Address())
+			space := "public/deleted-" + name
+			b.CreateNamespace(space)
+			n := parsed(t, space+"/orders")
+			remove := func() { b.Delete(n.String()) }
+			if partitions > 0 {
+				b.CreatePartitioned(n.String(), partitions)
+				remove = func() { b.DeletePartitioned(n.String()) }
+			}
+			cfg := config(connectedTo(t, p.URL(), b.Token("admin")), "s", n)
+			cfg.Discovery = 100 * time.Millisecond
+			f := opened(t, cfg)
+			remove()
+			eventually(t, "a line about it", func() bool { return strings.Contains(f.log.String(), "cannot be read for now") })
+			p.Await(proxy.ToServer, proxy.Partitions, p.Count(proxy.ToServer, proxy.Partitions)+10)
+			if got := b.Topics(space); len(got) > 0 {
+				t.Errorf("there are %q", got)
+			}
+			if _, err := f.Client.Existing(t.Context(), n); client.Explain("", cmp.Or(err, errClosed)).Code != core.FaultNotFound {
+				t.Errorf("the topic is there: %v", err)
+			}
+			// What its consumers are refused is that it is not there.
+			conn, err := f.Client.Broker(t.Context(), n.String())
+			if err == nil {
+				_, err = conn.Ask(t.Context(), wire.TypeSuccess, func(dst []byte, number uint64) []byte {
+					return wire.AppendSubscribe(dst, number, wire.Subscribe{ID: 1 << 20, Topic: n.String(), Subscription: "s", Type: wire.Shared})
+				})
+			}
+			if err == nil || client.Explain("", err).Code != core.FaultNotFound {
+				t.Errorf("subscribed to: got %v", err)
+			}
+		})
+	}
 }
