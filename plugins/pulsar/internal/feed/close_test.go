@@ -86,43 +86,53 @@ func consume(f *Feed, ended <-chan struct{}) {
 	}
 }
 
-// On Failover a feed hears whose turn it is.
+// On Failover a feed hears whose turn it is: one has it, and the other when that leaves.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
-	type turn struct {
-		p      *Partition
-		active bool
-	}
-	turns := map[string]chan turn{"a": make(chan turn, 100), "b": make(chan turn, 100)}
-	configured := func(name string) Config {
+	var mu sync.Mutex
+	turns := map[string]bool{} // the last that was heard
+	feeds := map[string]*fed{}
+	for _, name := range []string{"a", "b"} {
 		cfg := config(connected(t, b), "s", n)
 		cfg.Type, cfg.ConsumerName = wire.Failover, name
-		cfg.Turn = func(p *Partition, active bool) { turns[name] <- turn{p, active} }
-		return cfg
-	}
-	await := func(name string, active bool) *Partition {
-		t.Helper()
-		for {
-			if got := within(t, name+"'s turn", turns[name]); got.active == active {
-				return got.p
+		cfg.Turn = func(p *Partition, active bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			if p.Scope != n.String() {
+				t.Errorf("a turn of %s", p.Scope)
 			}
+			turns[name] = active
 		}
+		feeds[name] = opened(t, cfg)
 	}
-	second := opened(t, configured("b"))
-	if p := await("b", true); p != second.all()[0] {
-		t.Errorf("a turn of %v", p)
+	active := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		if turns["a"] == turns["b"] {
+			return ""
+		}
+		if turns["a"] {
+			return "a"
+		}
+		return "b"
 	}
-	first := opened(t, configured("a"))
-	await("a", true) // names decide
-	await("b", false)
+	eventually(t, "one whose turn it is", func() bool {
+		mu.Lock()
+		heard := len(turns)
+		mu.Unlock()
+		has := b.Stats(n.String()).Subscriptions["s"].Active
+		return heard == 2 && has != "" && active() == has
+	})
+	first := active()
 	publish(t, producer(t, raw(t, b), n.String()), "m", 10)
-	eventually(t, "the messages", func() bool { return first.got("m") == 10 })
-	if got := second.got("m"); got > 0 {
-		t.Errorf("%d messages came to the one whose turn it is not", got)
-	}
-	first.pause()
-	closed(t, first.Feed)
-	await("b", true)
+	eventually(t, "the messages", func() bool { return feeds[first].got("m") == 10 })
+	feeds[first].pause()
+	closed(t, feeds[first].Feed)
+	eventually(t, "the other's turn", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return turns["a"] && turns["b"]
+	})
 }
