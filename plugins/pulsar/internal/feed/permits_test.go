@@ -76,7 +76,7 @@ func permits(t *testing.T, b *pulsarbroker.Broker, n topic.Name, subscription st
 // Permits never run dry and never grow, whatever the receiver queue and the batches.
 func TestPermitsNeverRunDry(t *testing.T) {
 	t.Parallel()
-	const alone, batched = 10_000, 90_000
+	const alone, batched = 5_000, 95_000
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
 	peer := raw(t, b)
