@@ -24,7 +24,6 @@ func TestHeldMessagesLeaveTheirFrames(t *testing.T) {
 		ID: wire.MessageID{Ledger: 7, Entry: 1, Batch: wire.NoBatch}, Key: frame[0:1], OrderingKey: frame[1:2],
 		Properties: []wire.Property{{Name: frame[2:3], Value: frame[3:4]}}, Payload: frame[4:8],
 	})
-	frame = nil
 	b.in.Hold(handles)
 	b.in.batch = builder{} // it keeps its last list until the next
 	for range 3 {

@@ -65,7 +65,7 @@ func TestPUL03Retry(t *testing.T) {
 			k.ack(d)
 			k.backlog(0)
 			slices.Sort(waits)
-			if p50 := waits[len(waits)/2]; p50 > 50*time.Millisecond {
+			if p50 := waits[len(waits)/2]; p50 > 20*time.Millisecond {
 				t.Errorf("redelivered after %v at p50", p50)
 			}
 			t.Logf("redelivered after %v at p50, %v at p90, %v at most", waits[25], waits[45], waits[49])
