@@ -156,12 +156,14 @@ func (l *lane) join(at position, size int32) *batch {
 }
 
 // leave takes a delivery of a batch out of account. The batch is forgotten once all of
-// it is acked; else it is remembered for when it comes again. in.mu is held.
+// it is acked, unless it was asked for again, so that more of it may be on the way, or
+// the rest of it waits for room; else it is remembered for when it comes again. in.mu is
+// held.
 func (l *lane) leave(b *batch, now time.Time) {
 	if b.open--; b.open > 0 || l.batches[b.place] != b {
 		return
 	}
-	if b.left == 0 && !l.wary(now) {
+	if b.left == 0 && !b.again && l.partly != b && !l.wary(now) {
 		delete(l.batches, b.place)
 		return
 	}

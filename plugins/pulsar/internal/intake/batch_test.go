@@ -87,7 +87,13 @@ func newBox(t *testing.T, c Config) *box {
 func (b *box) deliver(t *testing.T, ms ...wire.Message) []any {
 	t.Helper()
 	b.ch <- &feed.Batch{Partition: b.p, Epoch: 1, Messages: ms}
-	out, err := b.in.Receive(t.Context(), pluginapi.Room{Messages: 1000, Bytes: 1 << 20})
+	return b.receive(t, 1000)
+}
+
+// receive takes what there is, as far as there is room, and returns the handles.
+func (b *box) receive(t *testing.T, room int) []any {
+	t.Helper()
+	out, _, err := b.in.gather(pluginapi.Room{Messages: room, Bytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,5 +175,45 @@ func TestAcksOfABatch(t *testing.T) {
 	b.settle(t, core.VerdictAck, handles[1])
 	if d := cmp.Diff(<-b.acks, []wire.Acked{{Ledger: 7, Entry: 1}}); d != "" {
 		t.Error(d)
+	}
+}
+
+// What is acked of an entry that has come once more is not delivered again when its
+// last message is acked while the host has no room for the rest.
+func TestRestOfAnEntryThatIsAcked(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kind  wire.SubscriptionType
+		again func(b *box, h any) // makes the entry come once more
+	}{
+		"a retry": {wire.Shared, func(b *box, h any) { b.settle(t, core.VerdictRequeue, h) }},
+		"a new consumer": {wire.Exclusive, func(b *box, h any) {
+			b.in.Release([]any{h})
+			b.ch <- &feed.Batch{Partition: b.p, Epoch: 1, Back: true}
+			b.receive(t, 1)
+			b.in.lanes[b.p].waryTo = time.Time{} // as it is later
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t, Config{Feed: feed.Config{Type: tt.kind}})
+			handles := b.deliver(t, batchOf(1, 4)...)
+			b.settle(t, core.VerdictAck, handles[0], handles[2], handles[3])
+			<-b.acks
+			tt.again(b, handles[1])
+			b.ch <- &feed.Batch{Partition: b.p, Epoch: 1, Messages: batchOf(1, 4)}
+			again := b.receive(t, 1)
+			if len(again) != 1 {
+				t.Fatalf("%d came again", len(again))
+			}
+			b.settle(t, core.VerdictAck, again[0])
+			if a := <-b.acks; len(a) != 1 || a[0].Left != nil {
+				t.Fatalf("acked %+v", a)
+			}
+			if left := b.in.flush(t.Context()); left != 0 {
+				t.Fatalf("%d acks have no answer", left)
+			}
+			if more := b.receive(t, 10); len(more) != 0 {
+				t.Errorf("%d that are acked came again", len(more))
+			}
+		})
 	}
 }

@@ -28,6 +28,7 @@ type lane struct {
 	batches map[place]*batch    // whose messages are in hand, or that may come again
 	kept    []*batch            // of them, those of which nothing is in hand, oldest first
 	again   []*entry            // stateQueued, in their order; and what has left that state since
+	partly  *batch              // of which a part is handed out, and there is no room for the rest
 	epoch   uint64              // of the latest consumer that has been heard of
 	waryTo  time.Time           // acked messages may come once more until then
 	acked   []*entry            // remembered for that, oldest first

@@ -158,13 +158,15 @@ func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 	if len(l.again) > 0 {
 		return false // they come first, and there is no room for them
 	}
+	l.partly = nil
 	for ; in.at < len(c.Messages); in.at++ {
 		msg := &c.Messages[in.at]
 		size := sizeOf(msg)
+		at := positionOf(msg.ID)
 		if in.batch.full(size) || in.full() {
+			l.partly = l.batches[at.place]
 			return false
 		}
-		at := positionOf(msg.ID)
 		if fresh, later := l.admit(at, msg.ID.Size, c.Epoch, len(in.batch.items) > 0, now); later {
 			return false
 		} else if !fresh {
