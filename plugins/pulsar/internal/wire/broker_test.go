@@ -82,11 +82,13 @@ func TestLibrarySends(t *testing.T) {
 				producer, err := library(t, "pulsar://"+p.Address()).CreateProducer(pulsar.ProducerOptions{
 					Topic: fmt.Sprintf("sends-%v-%t", kind, batched), CompressionType: compression,
 					DisableBatching: !batched, BatchingMaxMessages: 3, BatchingMaxPublishDelay: wait,
+					SendTimeout: -1, // else it leaves a goroutine behind for as long
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
 				payload := bytes.Repeat([]byte("longshore "), 60)
+				defer producer.Close()
 				var sent sync.WaitGroup
 				for i := range 3 {
 					sent.Add(1)
