@@ -97,7 +97,8 @@ func (l *lane) find() {
 		}
 		f := client.Explain("open the topic "+l.topic.String(), err)
 		l.why = f
-		if l.queue.first == nil || o.life.Err() != nil || !passes(f) {
+		busy := f.Transient && f.Code == core.FaultExhausted // with look-ups: a quota is not among them
+		if l.queue.first == nil || o.life.Err() != nil || !passes(f) && !busy {
 			l.refuse(f)
 			l.vacate()
 			o.leave()

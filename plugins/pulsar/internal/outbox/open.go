@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/client"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
@@ -35,7 +36,7 @@ func (p *part) open() {
 		if err != nil {
 			p.why = client.Explain("open the topic "+p.name, err)
 		}
-		refused := err != nil && !p.mayPass(p.why)
+		refused := err != nil && !p.mayPass(p.why) && !busy(err)
 		if opened := err == nil && !s.gone; opened || refused || p.queue.first == nil || o.life.Err() != nil {
 			p.opening = false
 			l.work--
@@ -59,6 +60,12 @@ func (p *part) mayPass(f *core.Fault) bool {
 	return passes(f) || taken && p.given != "" && p.lane.o.clock()-p.ended < takeover
 }
 
+// busy reports whether a broker has too much to look up at the moment.
+func busy(err error) bool {
+	code, _ := client.Refused(err)
+	return code == wire.TooManyRequests
+}
+
 // opened makes a session the part's; o.mu is held.
 func (p *part) opened(s *session) {
 	o := p.lane.o
@@ -67,8 +74,21 @@ func (p *part) opened(s *session) {
 		return
 	}
 	p.session, p.given, p.why = s, s.name, nil
-	p.number = max(p.number, uint64(s.last+1)) //nolint:gosec // -1 = there is none
+	if next := uint64(s.last + 1); next > p.number { //nolint:gosec // -1 = there is none
+		p.number = next
+		p.usurped()
+	}
 	p.pump()
+}
+
+// usurped gives up what was sent, where the broker has numbers of the name that are not
+// ours: with its deduplication it would confirm, by their numbers, what it never got.
+func (p *part) usurped() {
+	why := fault.Passing(core.FaultConflict, "give each process a producer_name of its own",
+		"another producer has published to the topic %s under the name %q", p.name, p.given)
+	for e := p.queue.first; e != nil && e.tries > 0; e = p.queue.first {
+		e.finish(e.without(why))
+	}
 }
 
 // identity is the name under which a session is opened. What was sent is known to the

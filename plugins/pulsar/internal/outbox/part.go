@@ -30,6 +30,9 @@ type part struct {
 	// the broker answers anything, so that it can be refused.
 	doubt bool
 	why   *core.Fault // why there is no session, nil = nothing that is known
+	// single says that there are no batches any more: the topic has refused one, which
+	// may have been larger than its policies let a message be.
+	single bool
 
 	given  string        // the last session's name, "" = there was none
 	ended  time.Duration // when it ended
@@ -74,10 +77,14 @@ func (p *part) need() {
 	o.work.Go(p.open)
 }
 
-// confirm answers the messages that a receipt is for. Those that were given up are
-// not there any more.
+// confirm answers the messages that a receipt is for, which has the first of a batch's
+// numbers. Those that were given up are not there any more. Brokers answer in order, but
+// for messages that they have already.
 func (p *part) confirm(r *wire.SendReceipt) {
-	e := p.find(r.Sequence)
+	e := p.sent.first
+	for e != nil && e.sequence != r.Sequence {
+		e = e.next
+	}
 	for e != nil {
 		next := e.next
 		if next != nil && !next.follows(e) {
@@ -93,6 +100,12 @@ func (p *part) confirm(r *wire.SendReceipt) {
 // refuseSent answers the messages that the broker does not take.
 func (p *part) refuseSent(number uint64, why *core.Fault) {
 	e := p.find(number)
+	if e != nil && e.count > 1 && why.Code == core.FaultUnsupported {
+		p.single = true
+		of := *why
+		of.Transient, of.Diagnostics = true, []core.Diagnostic{{Fix: "publish it again: it was one of a batch, and the topic gets no more of them"}}
+		why = &of
+	}
 	for e != nil {
 		next := e.next
 		if next != nil && !next.follows(e) {
@@ -105,8 +118,7 @@ func (p *part) refuseSent(number uint64, why *core.Fault) {
 }
 
 // find returns the first message that was sent of the batch with a number, nil = there
-// is none. A receipt has the first of a batch's numbers, an error the last. Brokers
-// answer in order, but for messages that they have already.
+// is none. An error has the last of a batch's numbers.
 func (p *part) find(number uint64) *entry {
 	for e := p.sent.first; e != nil; e = e.next {
 		if number-e.sequence < uint64(e.count) { //nolint:gosec // above 0

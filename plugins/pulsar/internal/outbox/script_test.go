@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/pulsar/internal/outbox"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
@@ -28,9 +29,14 @@ type script struct {
 	sent func(number uint64, attempt int) wire.ServerError
 	// produce answers a PRODUCER in place of a PRODUCER_SUCCESS, nil = that.
 	produce func(request uint64, attempt int) []byte
+	// look answers a look-up in place of what it is to hear, nil = that.
+	look func(kind wire.Type, request uint64, attempt int) []byte
+	// closes reports whether the producer is closed right behind the receipt of a number.
+	closes func(number uint64, attempt int) bool
 
 	mu        sync.Mutex
 	attempts  map[uint64]int
+	looks     map[wire.Type]int
 	producers []map[protowire.Number]any // the PRODUCERs that have come
 	got       []string                   // what was confirmed
 	running   sync.WaitGroup
@@ -48,7 +54,7 @@ func play(t *testing.T, s *script) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.tb, s.ln, s.attempts = t, ln, make(map[uint64]int)
+	s.tb, s.ln, s.attempts, s.looks = t, ln, make(map[uint64]int), make(map[wire.Type]int)
 	conns := make(chan net.Conn, 100)
 	s.running.Go(func() {
 		defer close(conns)
@@ -101,6 +107,13 @@ func (s *script) answer(command map[protowire.Number]any, payload []byte) []byte
 	number := func(n protowire.Number) uint64 { v, _ := f[n].(uint64); return v }
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if kind == wire.TypePartitions || kind == wire.TypeLookup {
+		if s.looks[kind]++; s.look != nil {
+			if b := s.look(kind, number(2), s.looks[kind]); b != nil {
+				return b
+			}
+		}
+	}
 	switch kind {
 	case wire.TypeConnect:
 		return reply(wire.TypeConnected, "test", uint64(19))
@@ -126,7 +139,11 @@ func (s *script) answer(command map[protowire.Number]any, payload []byte) []byte
 		case silent:
 		case stored:
 			s.got = append(s.got, string(payload[len(payload)-1:]))
-			return reply(wire.TypeSendReceipt, number(1), number(2), encode(uint64(1), number(2)))
+			b := reply(wire.TypeSendReceipt, number(1), number(2), encode(uint64(1), number(2)))
+			if s.closes != nil && s.closes(number(2), s.attempts[number(2)]) {
+				b = append(b, reply(wire.TypeCloseProducer, number(1), uint64(1))...)
+			}
+			return b
 		default:
 			return reply(wire.TypeSendError, number(1), number(2), uint64(code), "over")
 		}
@@ -183,7 +200,7 @@ func parsed(b []byte) map[protowire.Number]any {
 // numbers, by a producer that the broker takes for a later one.
 func TestFailedMessagesAreSentAgain(t *testing.T) {
 	t.Parallel()
-	for _, code := range []wire.ServerError{wire.PersistenceError, wire.ChecksumError, wire.UnknownError} {
+	for _, code := range []wire.ServerError{wire.PersistenceError, wire.ServiceNotReady, wire.UnknownError} {
 		t.Run(code.String(), func(t *testing.T) {
 			t.Parallel()
 			down := false
@@ -221,7 +238,9 @@ func TestFailedMessagesAreSentAgain(t *testing.T) {
 // the broker may have stored it. What is behind it goes on.
 func TestMessagesNotTaken(t *testing.T) {
 	t.Parallel()
-	for _, code := range []wire.ServerError{wire.NotAllowedError, wire.TopicTerminatedError, wire.MetadataError, wire.ProducerFenced} {
+	for _, code := range []wire.ServerError{
+		wire.NotAllowedError, wire.TopicTerminatedError, wire.MetadataError, wire.ProducerFenced, wire.ChecksumError,
+	} {
 		t.Run(code.String(), func(t *testing.T) {
 			t.Parallel()
 			s := play(t, &script{sent: func(number uint64, attempt int) wire.ServerError {
@@ -319,5 +338,147 @@ func TestNoAnswer(t *testing.T) {
 	defer s.mu.Unlock()
 	if s.attempts[1] != 1 || len(s.producers) != 2 {
 		t.Errorf("it was sent %d times, by %d producers", s.attempts[1], len(s.producers))
+	}
+}
+
+// Where somebody else has published under the name meanwhile, a broker with
+// deduplication takes what is sent again for what it has: it is not sent.
+func TestNameUsedByAnother(t *testing.T) {
+	t.Parallel()
+	s := play(t, &script{
+		sent: func(number uint64, _ int) wire.ServerError {
+			if number == 1 {
+				return wire.PersistenceError
+			}
+			return stored
+		},
+		produce: func(request uint64, attempt int) []byte {
+			if attempt == 2 {
+				return reply(wire.TypeProducerSuccess, request, "given", uint64(50))
+			}
+			return nil
+		},
+	})
+	k := openAt(t, s.url())
+	k.warm("t")
+	if x := k.one("t", "a"); x.Status != pluginapi.ReceiptUnknown || x.Fault.Code != core.FaultConflict {
+		t.Errorf("%v, %+v", x.Status, x.Fault)
+	}
+	k.warm("t")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attempts[1] != 1 || s.attempts[51] != 1 {
+		t.Errorf("attempts by number: %v", s.attempts)
+	}
+}
+
+// Nothing is written to a producer that the broker has closed, not even in place of
+// what it has confirmed just before.
+func TestNothingBehindTheClose(t *testing.T) {
+	t.Parallel()
+	s := play(t, &script{
+		sent:   func(uint64, int) wire.ServerError { return stored },
+		closes: func(number uint64, _ int) bool { return number == 1 },
+	})
+	k := openAt(t, s.url(), func(c *outbox.Config) { c.Window = 1 })
+	r := newReceipts(t)
+	for i := range 4 {
+		if f := k.post(r, i, "t", fmt.Sprint(i)); f != nil {
+			t.Fatal(f)
+		}
+	}
+	r.confirmed(4)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attempts[2] != 1 || len(s.producers) != 2 {
+		t.Errorf("attempts by number: %v, by %d producers", s.attempts, len(s.producers))
+	}
+}
+
+// A broker that has too much to look up is asked again.
+func TestTooManyLookUps(t *testing.T) {
+	t.Parallel()
+	for kind, answer := range map[wire.Type]func(request uint64) []byte{
+		wire.TypePartitions: func(request uint64) []byte {
+			return reply(wire.TypePartitionsResponse, nil, request, uint64(1), uint64(wire.TooManyRequests), "many")
+		},
+		wire.TypeLookup: func(request uint64) []byte {
+			return reply(wire.TypeLookupResponse, nil, nil, uint64(2), request, nil, uint64(wire.TooManyRequests), "many")
+		},
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			s := play(t, &script{
+				sent: func(uint64, int) wire.ServerError { return stored },
+				look: func(asked wire.Type, request uint64, attempt int) []byte {
+					if asked == kind && attempt == 1 {
+						return answer(request)
+					}
+					return nil
+				},
+			})
+			if x := openAt(t, s.url()).one("t", "x"); x.Status != pluginapi.ReceiptConfirmed {
+				t.Errorf("%v, %+v", x.Status, x.Fault)
+			}
+		})
+	}
+}
+
+// Messages that were given up before their batch was to be written leave nothing
+// behind that the next ones wait for.
+func TestBatchBehindOneGivenUp(t *testing.T) {
+	t.Parallel()
+	const delay, limit = 400 * time.Millisecond, 600 * time.Millisecond
+	s := play(t, &script{
+		sent: func(uint64, int) wire.ServerError { return stored },
+		look: func(kind wire.Type, _ uint64, attempt int) []byte {
+			if kind == wire.TypePartitions && attempt == 1 {
+				time.Sleep(limit - delay/2) // a slow broker
+			}
+			return nil
+		},
+	})
+	k := openAt(t, s.url(), timeout(limit), func(c *outbox.Config) { c.Batch, c.BatchMessages = delay, 100 })
+	if x := k.one("t", "a"); x.Status != pluginapi.ReceiptRefused {
+		t.Errorf("%v, %+v", x.Status, x.Fault)
+	}
+	k.warm("u") // that takes longer than the first batch had left
+	if x := k.one("t", "b"); x.Status != pluginapi.ReceiptConfirmed {
+		t.Errorf("%v, %+v", x.Status, x.Fault)
+	}
+}
+
+// A topic's policies may let a message be smaller than a batch is: what was refused
+// with its batch can be published again, and goes by itself then.
+func TestBatchNotTaken(t *testing.T) {
+	t.Parallel()
+	s := play(t, &script{sent: func(number uint64, _ int) wire.ServerError {
+		if number == 0 {
+			return wire.NotAllowedError
+		}
+		return stored
+	}})
+	const n = 3
+	k := openAt(t, s.url(), func(c *outbox.Config) { c.Batch, c.BatchMessages = time.Minute, n })
+	for range 2 {
+		r := newReceipts(t)
+		for i := range n {
+			if f := k.post(r, i, "t", fmt.Sprint(i)); f != nil {
+				t.Fatal(f)
+			}
+		}
+		for i, x := range r.await(n, 10*time.Second) {
+			s.mu.Lock()
+			again := len(s.attempts) > 1
+			s.mu.Unlock()
+			if again && x.Status != pluginapi.ReceiptConfirmed || !again && (x.Status != pluginapi.ReceiptRefused || !x.Fault.Transient) {
+				t.Errorf("message %d: %v, %+v", i, x.Status, x.Fault)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got := fmt.Sprint(s.attempts); got != "map[0:1 3:1 4:1 5:1]" {
+		t.Errorf("attempts by number: %s", got)
 	}
 }

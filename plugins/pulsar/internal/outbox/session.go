@@ -61,7 +61,7 @@ func (s *session) Pause() {
 	o.leave()
 }
 
-// Failed takes a message that the broker did not store. What it never takes is
+// Failed takes a message that the broker did not store. What it alone is to blame for is
 // refused; else all is sent again by another session, for brokers store nothing more
 // behind what they could not.
 func (s *session) Failed(number uint64, code wire.ServerError, message string) {
@@ -85,10 +85,11 @@ func (s *session) Failed(number uint64, code wire.ServerError, message string) {
 }
 
 // refuses reports whether a broker that answers a message with a code has not stored
-// it, and will not.
+// it, and may have stored what is behind it: then a broker with deduplication would take
+// the message, sent again, for one that it has.
 func refuses(code wire.ServerError) bool {
 	switch code {
-	case wire.NotAllowedError, wire.TopicTerminatedError, wire.MetadataError, wire.ProducerFenced:
+	case wire.NotAllowedError, wire.TopicTerminatedError, wire.MetadataError, wire.ProducerFenced, wire.ChecksumError:
 		return true
 	}
 	return false
@@ -108,15 +109,24 @@ func (s *session) Room() {
 // Closed takes note that the broker has closed the producer: the topic moves, is
 // deleted, terminated, or over its quota. What becomes of it the next session hears.
 func (s *session) Closed() {
-	s.Pause()
+	s.finish()
 	s.part.lane.o.mu.Lock()
 	s.part.lost(s)
 	s.part.lane.o.leave()
 }
 
+// finish answers what was confirmed up to the session's end. Nothing is written that
+// nobody takes.
+func (s *session) finish() {
+	s.part.lane.o.mu.Lock()
+	s.closing = true
+	s.part.lane.o.mu.Unlock()
+	s.Pause()
+}
+
 // Lost takes note that the connection has ended.
 func (s *session) Lost(err error) {
-	s.Pause()
+	s.finish()
 	p := s.part
 	p.lane.o.mu.Lock()
 	if p.session == s {

@@ -54,7 +54,10 @@ func (g *gathering) reset() {
 func (p *part) ripen() {
 	o := p.lane.o
 	o.mu.Lock()
-	if p.queue.first != nil && !p.gathering.ripe {
+	switch {
+	case p.queue.first == nil: // what was gathered was given up
+		p.gathering.reset()
+	case !p.gathering.ripe:
 		p.gathering.ripe = true
 		p.lane.turns(p)
 	}
@@ -78,7 +81,7 @@ func (p *part) next() int {
 		return 1
 	case !p.gathering.ripe:
 		return 0
-	case alone(first):
+	case alone(first) || p.single:
 		return 1
 	}
 	n, weight := 1, first.room
