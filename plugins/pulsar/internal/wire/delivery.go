@@ -17,11 +17,15 @@ type Delivery struct {
 	Count int
 
 	properties []Property // memory for those of messages
+	spread     int        // bytes of the entries that those are of
 }
+
+// maxLeft is the most words of Left: those of the largest batch.
+const maxLeft = maxParts / 64
 
 // Delivery reads a MESSAGE into d. Errors are *FrameError.
 func (f *Frame) Delivery(d *Delivery) error {
-	*d = Delivery{Partition: -1, Payload: f.Payload, properties: d.properties}
+	*d = Delivery{Partition: -1, Payload: f.Payload, properties: d.properties, spread: d.spread}
 	s, err := f.body(TypeMessage)
 	if err != nil {
 		return err
@@ -46,11 +50,11 @@ func (f *Frame) Delivery(d *Delivery) error {
 		case s.number == 3:
 			d.Redelivered = uint32(s.varint) //nolint:gosec // uint32 in the protocol
 		case s.number == 4 && s.kind == varintKind:
-			d.Left = append(d.Left, s.varint)
+			d.left(s.varint)
 		case s.number == 4: // packed
 			words := scan{b: s.bytes}
 			for words.at < len(words.b) && !words.broken {
-				d.Left = append(d.Left, words.uvarint())
+				d.left(words.uvarint())
 			}
 			s.broken = s.broken || words.broken
 		}
@@ -59,4 +63,11 @@ func (f *Frame) Delivery(d *Delivery) error {
 		return bad("%s is broken", TypeMessage)
 	}
 	return nil
+}
+
+// left adds a word to Left. What is beyond the largest batch is left out.
+func (d *Delivery) left(word uint64) {
+	if len(d.Left) < maxLeft {
+		d.Left = append(d.Left, word)
+	}
 }

@@ -57,6 +57,9 @@ const (
 	maxParts = 1 << 18
 	// propertyChunk is how many properties memory is taken for at once.
 	propertyChunk = 128
+	// propertySpread is how many bytes of entries share memory for properties, which
+	// keeps all of these alive.
+	propertySpread = chunkSize
 	// messageBytes is the least that a message of a batch has: its size, and the size of
 	// its payload.
 	messageBytes = sizeBytes + 2
@@ -89,6 +92,8 @@ type metadata struct {
 // metadata, its metadata, and its payload.
 func (d *Delivery) Messages(dst []Message) ([]Message, error) {
 	d.Count = 1
+	d.share(len(d.Payload))
+	defer d.unshare()
 	b, summed, err := d.unwrap()
 	if err != nil {
 		return dst, err
@@ -118,6 +123,7 @@ func (d *Delivery) Messages(dst []Message) ([]Message, error) {
 			return dst, e
 		}
 		payload = raw
+		d.share(len(raw))
 	}
 	if m.batch {
 		return d.batch(dst, &m, payload)
@@ -193,14 +199,18 @@ func (d *Delivery) batch(dst []Message, of *metadata, b []byte) ([]Message, erro
 		return dst, d.bad(EntryMalformed, "a batch of %d messages, over the limit of %d", count, maxParts)
 	}
 	before, parts := len(dst), 0
+	refuse := func(format string, args ...any) ([]Message, error) {
+		clear(dst[before:])
+		return dst[:before], d.bad(EntryMalformed, format, args...)
+	}
 	for i := range count {
 		var m metadata
 		head, rest, ok := cut(b)
 		if !ok || !d.single(head, &m) || m.size < 0 || int(m.size) > len(rest) {
-			return dst[:before], d.bad(EntryMalformed, "message %d of the batch is broken", i)
+			return refuse("message %d of the batch is broken", i)
 		}
 		if parts += 1 + len(m.properties); parts > maxParts {
-			return dst[:before], d.bad(EntryMalformed, "a batch with more than %d messages and properties", maxParts)
+			return refuse("a batch with more than %d messages and properties", maxParts)
 		}
 		payload := rest[:m.size:m.size]
 		b = rest[m.size:]
@@ -213,7 +223,22 @@ func (d *Delivery) batch(dst []Message, of *metadata, b []byte) ([]Message, erro
 			PublishTime: of.publishTime, EventTime: m.eventTime, Properties: m.properties, Payload: payload,
 		})
 	}
+	if len(dst)-before < count {
+		some(dst[before:], count)
+	}
 	return dst, nil
+}
+
+// some notes in messages of a batch of count that the others do not come with them.
+func some(messages []Message, count int) {
+	left := make([]uint64, (count+63)/64)
+	for i := range messages {
+		at := messages[i].ID.Batch
+		left[at/64] |= 1 << (at % 64)
+	}
+	for i := range messages {
+		messages[i].Left = left
+	}
 }
 
 // single reads the metadata of a message of a batch.
@@ -243,8 +268,11 @@ func (d *Delivery) single(head []byte, m *metadata) bool {
 // property adds the property that s is at to those of the message that begin at from
 // in d.properties, and returns where they begin now.
 func (d *Delivery) property(s *scan, from int) int {
+	held := d.properties[from:]
+	if len(held) >= maxParts {
+		return from // they are too many for an entry already
+	}
 	if len(d.properties) == cap(d.properties) {
-		held := d.properties[from:]
 		d.properties = append(make([]Property, 0, max(propertyChunk, 2*len(held))), held...)
 		from = 0
 	}
@@ -276,6 +304,21 @@ func shortProperty(b []byte) (p Property, ok bool) {
 		return p, false
 	}
 	return Property{Name: b[2:value:value], Value: b[value+2 : len(b) : len(b)]}, true
+}
+
+// share has the memory for properties serve an entry of n bytes more. Where it served
+// as many as it may there is another.
+func (d *Delivery) share(n int) {
+	if d.spread += n; d.spread > propertySpread {
+		d.properties, d.spread = nil, n
+	}
+}
+
+// unshare gives up memory for properties that keeps a large entry alive.
+func (d *Delivery) unshare() {
+	if d.spread > propertySpread {
+		d.properties, d.spread = nil, 0
+	}
 }
 
 // taken are the properties from there on, nil where there are none.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,12 @@ func TestMessages(t *testing.T) {
 	first := Message{ID: single(0), Redelivered: 5, PublishTime: 1000, Properties: property, Payload: []byte("hi")}
 	next := Message{ID: single(1), Redelivered: 5, PublishTime: 1000, Key: []byte("k"), OrderingKey: []byte("o"), EventTime: 5, Payload: []byte("x")}
 	last := Message{ID: single(2), Redelivered: 5, PublishTime: 1000}
+	some := func(bits uint64, ms ...Message) []Message {
+		for i := range ms {
+			ms[i].Left = []uint64{bits}
+		}
+		return ms
+	}
 	plain := Message{ID: whole, Redelivered: 5, PublishTime: 1000, Payload: []byte("hi")}
 	compressed := func(how, payload string) []byte {
 		return summed(append(sized(bytesOf(t, headText+how+"4802")), bytesOf(t, payload)...))
@@ -96,8 +103,8 @@ func TestMessages(t *testing.T) {
 		},
 		"batch":                 {batch(firstText + nextText + emptyText), nil, []Message{first, next, last}, 3},
 		"batch, more behind it": {batch(firstText + nextText + emptyText + "ff"), nil, []Message{first, next, last}, 3},
-		"batch, compacted":      {batch(goneText + nextText + goneText), nil, []Message{next}, 3},
-		"batch, acked in part":  {batch(firstText + nextText + emptyText), []uint64{0b101}, []Message{first, last}, 3},
+		"batch, compacted":      {batch(goneText + nextText + goneText), nil, some(0b10, next), 3},
+		"batch, acked in part":  {batch(firstText + nextText + emptyText), []uint64{0b101}, some(0b101, first, last), 3},
 		"batch, acked":          {batch(firstText + nextText + emptyText), []uint64{}, nil, 3},
 		"batch of one": {
 			summed(append(sized(bytesOf(t, headText+"5801")), bytesOf(t, nextText)...)), nil,
@@ -129,7 +136,8 @@ func TestMessagesLeft(t *testing.T) {
 	d := delivered(payloadOf(b.AppendSend(nil, &Send{})))
 	d.Left = []uint64{1 << 63, 1} // without the word of the last two, as Java leaves it out
 	got, err := d.Messages(nil)
-	if err != nil || len(got) != 2 || got[0].ID.Batch != 63 || got[1].ID.Batch != 64 || got[1].ID.Size != 130 || d.Count != 130 {
+	if err != nil || len(got) != 2 || got[0].ID.Batch != 63 || got[1].ID.Batch != 64 || got[1].ID.Size != 130 || d.Count != 130 ||
+		!slices.Equal(got[0].Left, []uint64{1 << 63, 1, 0}) {
 		t.Errorf("got %v, %v, %d", got, err, d.Count)
 	}
 }
@@ -324,6 +332,37 @@ func TestMessagesProperties(t *testing.T) {
 			if string(p.Name) != fmt.Sprint(i) || string(p.Value) != fmt.Sprint(k) {
 				t.Fatalf("message %d, property %d: %s=%s", i, k, p.Name, p.Value)
 			}
+		}
+	}
+}
+
+// Properties beyond the bound cost no memory, nor do bits of acks beyond those of the
+// largest batch.
+func TestDeliveryBounds(t *testing.T) {
+	many := summed(sized(append(bytesOf(t, headText), bytes.Repeat(bytesOf(t, "2204 0a00 1200"), 8*maxParts)...)))
+	if each := allocated(1, func() {
+		if _, err := delivered(many).Messages(nil); err == nil {
+			t.Error("no error")
+		}
+	}); each > 4*48*maxParts {
+		t.Errorf("%d properties cost %d bytes", 8*maxParts, each)
+	}
+	acks := func(body []byte) Frame {
+		body = append(appendVarint(nil, 1, 1), body...)
+		return Frame{Type: TypeMessage, Command: appendNested(appendVarint(nil, 1, uint64(TypeMessage)), 9, func(b []byte) []byte { return append(b, body...) })}
+	}
+	words := bytes.Repeat([]byte{1}, 8<<20)
+	for name, f := range map[string]Frame{
+		"packed":     acks(appendBytes(nil, 4, words)),
+		"one by one": acks(bytes.Repeat([]byte{4 << 3, 1}, 4<<20)),
+	} {
+		var d Delivery
+		if each := allocated(1, func() {
+			if err := f.Delivery(&d); err != nil {
+				t.Error(err)
+			}
+		}); each > 1<<20 || len(d.Left) != maxParts/64 {
+			t.Errorf("%s: %d words, %d bytes", name, len(d.Left), each)
 		}
 	}
 }

@@ -26,6 +26,10 @@ type Message struct {
 	EventTime   int64 // milliseconds since 1970, 0 = none
 	Properties  []Property
 	Payload     []byte
+	// Left has the bits of the messages of a batch that have come, where others of it have
+	// not: those are acked, or were compacted away. nil = all have come. It is shared by
+	// them and not to be changed.
+	Left []uint64
 }
 
 // Outgoing is a message to be published. Nothing of it is changed or kept by the
