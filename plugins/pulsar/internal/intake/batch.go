@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -64,6 +65,25 @@ func (b *batch) settle(i int32) {
 	b.done[i/64] |= 1 << (i % 64)
 	if b.left--; b.left == 0 {
 		b.back = nil // the ack of the whole entry says it all
+	}
+}
+
+// come takes the bits of the messages that have come of the batch, nil = all: what has
+// not is settled, by another consumer or by compaction.
+func (b *batch) come(left []uint64) {
+	if left == nil {
+		return
+	}
+	for i := range b.done {
+		gone := ^b.done[i]
+		if i < len(left) {
+			gone &^= left[i]
+		}
+		if rest := b.size % 64; rest > 0 && i == len(b.done)-1 {
+			gone &= 1<<rest - 1
+		}
+		b.done[i] |= gone
+		b.left -= bits.OnesCount64(gone)
 	}
 }
 

@@ -217,3 +217,40 @@ func TestRestOfAnEntryThatIsAcked(t *testing.T) {
 		})
 	}
 }
+
+// What another consumer has acked of a batch does not come, and is not waited for: the
+// acks of the rest leave, also where they are held back for the whole.
+func TestRestOfABatchThatOthersHaveAcked(t *testing.T) {
+	b := newBox(t, Config{Feed: feed.Config{Type: wire.Shared}})
+	come := func(left uint64, at ...int32) []wire.Message {
+		var ms []wire.Message
+		for _, i := range at {
+			ms = append(ms, wire.Message{
+				ID: wire.MessageID{Ledger: 7, Entry: 1, Batch: i, Size: 4}, Redelivered: 1, Left: []uint64{left},
+			})
+		}
+		return ms
+	}
+	await := func(what string, want []wire.Acked) {
+		t.Helper()
+		select {
+		case got := <-b.acks:
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s: %s", what, d)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("no ack leaves: ", what)
+		}
+	}
+	whole := []wire.Acked{{Ledger: 7, Entry: 1}}
+	b.settle(t, core.VerdictAck, b.deliver(t, come(0b0110, 1, 2)...)...)
+	await("all that has come is acked", whole)
+
+	b = newBox(t, Config{Feed: feed.Config{Type: wire.Shared}})
+	handles := b.deliver(t, come(0b1110, 1, 2, 3)...)
+	b.settle(t, core.VerdictAck, handles[0]) // held back
+	b.settle(t, core.VerdictRequeue, handles[1:]...)
+	// Another consumer had it meanwhile, and has acked message 2.
+	b.settle(t, core.VerdictAck, b.deliver(t, come(0b1010, 1, 3)...)...)
+	await("the last that is left is acked", whole)
+}

@@ -167,7 +167,7 @@ func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 			l.partly = l.batches[at.place]
 			return false
 		}
-		if fresh, later := l.admit(at, msg.ID.Size, c.Epoch, len(in.batch.items) > 0, now); later {
+		if fresh, later := l.admit(at, msg, c.Epoch, len(in.batch.items) > 0, now); later {
 			return false
 		} else if !fresh {
 			continue
@@ -175,8 +175,9 @@ func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 		e := in.blocks.take()
 		*e = entry{lane: l, at: at, epoch: c.Epoch, size: size, batch: l.join(at, msg.ID.Size)}
 		l.enter(e)
-		if e.batch != nil && msg.Redelivered > 0 {
-			e.batch.again = true
+		if e.batch != nil {
+			e.batch.come(msg.Left)
+			e.batch.again = e.batch.again || msg.Redelivered > 0
 		}
 		if !in.counts {
 			e.retain(msg)
@@ -191,10 +192,11 @@ func (in *Intake) collectBatch(c *feed.Batch, now time.Time) bool {
 // one that the host has is of an earlier consumer it is void. One that is acked is
 // acked again. later = it is to be looked at again when what is collected is handed
 // out. in.mu is held.
-func (l *lane) admit(at position, size int32, epoch uint64, collected bool, now time.Time) (fresh, later bool) {
+func (l *lane) admit(at position, msg *wire.Message, epoch uint64, collected bool, now time.Time) (fresh, later bool) {
 	b := l.batches[at.place]
 	if b != nil {
 		b.asked = false
+		b.come(msg.Left)
 	}
 	e := l.table[at]
 	if e == nil {
@@ -202,7 +204,7 @@ func (l *lane) admit(at position, size int32, epoch uint64, collected bool, now 
 			return true, false
 		}
 		if b.left == 0 {
-			l.ackAgain(at, size)
+			l.ackAgain(at, msg.ID.Size)
 		}
 		return false, false
 	}
@@ -210,7 +212,7 @@ func (l *lane) admit(at position, size int32, epoch uint64, collected bool, now 
 	case stateAcked:
 		if !e.batch.holdsBack() {
 			l.drop(e, now)
-			l.ackAgain(at, size)
+			l.ackAgain(at, msg.ID.Size)
 		}
 		return false, false
 	case stateAcking:
