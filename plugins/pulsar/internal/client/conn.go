@@ -170,6 +170,11 @@ func (c *Conn) end(err error) {
 	}
 	c.err = &LostError{c.host, err}
 	c.mu.Unlock()
+	c.hangUp()
+}
+
+// hangUp is the rest of an end, for who has set c.err.
+func (c *Conn) hangUp() {
 	close(c.done)
 	c.out.end()
 	_ = c.nc.Close()

@@ -438,6 +438,9 @@ func TestConnIdle(t *testing.T) {
 	if err, ok := errors.AsType[*LostError](c.Err()); !ok || !errors.Is(err.Reason, errIdle) {
 		t.Errorf("it has ended with %v; want %v", c.Err(), errIdle)
 	}
+	if c.want() {
+		t.Error("it is given to who wants it all the same")
+	}
 	if now, _ := s.Up(); !now {
 		t.Error("the link was closed with it")
 	}

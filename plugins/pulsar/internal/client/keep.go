@@ -31,8 +31,7 @@ func (c *Conn) keep() {
 		case writing > 0: // what it is sent arrives
 		case quiet > t.silence:
 			c.end(fmt.Errorf("%w for %v", errSilent, t.silence))
-		case c.idle(t.idle):
-			c.end(errIdle)
+		case c.endIdle(t.idle):
 		case quiet >= t.ping:
 			c.out.shrink()
 			c.Send(wire.AppendPing)
@@ -40,16 +39,26 @@ func (c *Conn) keep() {
 	}
 }
 
-// idle reports whether nobody has wanted a connection of the pool for as long.
-func (c *Conn) idle(limit time.Duration) bool {
+// endIdle ends a connection of the pool that nobody has wanted for as long, and reports
+// whether it has.
+func (c *Conn) endIdle(limit time.Duration) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.to.pooled() && len(c.consumers)+len(c.producers)+len(c.asked) == 0 && time.Since(c.used) > limit
+	idle := c.err == nil && c.to.pooled() && len(c.consumers)+len(c.producers)+len(c.asked) == 0 && time.Since(c.used) > limit
+	if idle {
+		c.err = &LostError{c.host, errIdle}
+	}
+	c.mu.Unlock()
+	if idle {
+		c.hangUp()
+	}
+	return idle
 }
 
-// want takes note that somebody wants the connection.
-func (c *Conn) want() {
+// want takes note that somebody wants the connection. It reports false where it has ended
+// because nobody did.
+func (c *Conn) want() bool {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.used = time.Now()
-	c.mu.Unlock()
+	return c.err == nil || c.err.Reason != errIdle //nolint:errorlint // the value itself
 }

@@ -151,7 +151,9 @@ func (c *Client) pooled(ctx context.Context, to target) (*Conn, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	e.conn.want()
+	if !e.conn.want() { // it has ended at this moment
+		return c.pooled(ctx, broker)
+	}
 	return e.conn, nil
 }
 
@@ -198,10 +200,18 @@ func (c *Client) proxyHost() string {
 // remove takes a connection out that is of no use any more.
 func (p *pool) remove(to target, e *pooledConn) {
 	p.mu.Lock()
-	if p.conns[to] == e {
-		delete(p.conns, to)
+	defer p.mu.Unlock()
+	if p.conns[to] != e {
+		return
 	}
-	p.mu.Unlock()
+	delete(p.conns, to)
+	broker := target{broker: to.broker, proxy: to.proxy}
+	for other := range p.conns {
+		if other.broker == broker.broker && other.proxy == broker.proxy {
+			return
+		}
+	}
+	delete(p.wanted, broker)
 }
 
 // close has no further connections made.

@@ -25,7 +25,7 @@ func (c *Conn) read() error {
 		if err != nil {
 			return err
 		}
-		if !c.reader.Buffered() {
+		if f = (wire.Frame{}); !c.reader.Buffered() {
 			c.pause()
 		}
 	}
@@ -48,6 +48,7 @@ func (c *Conn) entry(d *wire.Delivery, f *wire.Frame) error {
 		c.pausing.consumers = append(c.pausing.consumers, s)
 	}
 	s.handler.Entry(d)
+	d.Payload = nil // it is not to be kept until the next comes
 	return nil
 }
 
@@ -100,7 +101,7 @@ func (c *Conn) command(f *wire.Frame) error {
 	}
 	switch m.Type {
 	case wire.TypePing:
-		c.Send(wire.AppendPong)
+		c.once(answerPing, wire.AppendPong)
 	case wire.TypeAuthChallenge:
 		return c.introduce()
 	case wire.TypeSendError:
@@ -135,6 +136,6 @@ func (c *Conn) introduce() error {
 	if err != nil {
 		return err
 	}
-	c.Send(func(dst []byte) []byte { return wire.AppendAuthResponse(dst, software, auth) })
+	c.once(answerChallenge, func(dst []byte) []byte { return wire.AppendAuthResponse(dst, software, auth) })
 	return nil
 }

@@ -32,7 +32,15 @@ type output struct {
 	busy   bool   // the writing goroutine writes, or is about to
 	full   bool   // Room was false
 	ended  bool
+
+	answers [2]bool // buf has that answer, see once
 }
+
+// The answers to what a broker may ask for at any time.
+const (
+	answerPing = iota
+	answerChallenge
+)
 
 // end drops what has not been written.
 func (o *output) end() {
@@ -69,6 +77,18 @@ func (c *Conn) Send(build func(dst []byte) []byte) {
 	o.wake <- struct{}{}
 }
 
+// once is Send for an answer that says the same however often it was asked for: one that
+// waits to be written is enough.
+func (c *Conn) once(answer int, build func(dst []byte) []byte) {
+	c.Send(func(dst []byte) []byte {
+		if c.out.answers[answer] {
+			return dst
+		}
+		c.out.answers[answer] = true
+		return build(dst)
+	})
+}
+
 // Room reports whether less than 1 MiB waits to be written. Where it does not, every
 // producer of the connection hears of it when less than half of that waits.
 func (c *Conn) Room() bool {
@@ -100,6 +120,7 @@ func (o *output) next(c *Conn) bool {
 	o.mu.Lock()
 	b := o.buf
 	o.buf, o.spare, o.flying = o.spare[:0], nil, len(b)
+	o.answers = [2]bool{}
 	o.mu.Unlock()
 	for rest := b; len(rest) > 0; {
 		n := min(len(rest), writeAtOnce)
