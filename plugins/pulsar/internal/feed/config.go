@@ -50,6 +50,7 @@ type times struct {
 	retryMost time.Duration
 	answers   time.Duration // for acks that are out when their consumer is closed
 	closing   time.Duration // for the answer to a consumer's close, and for acks before a seek
+	parting   time.Duration // for the answer to a consumer's close where the feed ends: a broker that lives needs milliseconds
 	proof     time.Duration // for the answer that proves life
 	doubt     time.Duration // for the answer to acks, which a living consumer gets in milliseconds
 }
@@ -61,6 +62,7 @@ func defaultTimes() times {
 		retryMost: 5 * time.Second,
 		answers:   100 * time.Millisecond,
 		closing:   5 * time.Second,
+		parting:   time.Second,
 		proof:     10 * time.Second,
 		doubt:     2 * time.Second,
 	}

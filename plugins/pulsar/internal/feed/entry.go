@@ -24,7 +24,7 @@ func (m *member) Entry(d *wire.Delivery) {
 	}
 	before := len(b.Messages)
 	messages, err := d.Messages(b.Messages)
-	permits := permitsOf(d)
+	permits := permitsOf(d, err, f.ReceiverQueue)
 	if err != nil {
 		clear(messages[before:])
 		messages = messages[:before]
@@ -51,10 +51,14 @@ func (m *member) Pause() {
 }
 
 // permitsOf is how many permits the broker has taken for an entry: one for each message
-// that is not acked.
-func permitsOf(d *wire.Delivery) int {
+// that is not acked. What is broken is not believed to have more than a receiver queue.
+func permitsOf(d *wire.Delivery, err error, queue int) int {
 	if d.Left == nil {
-		return max(d.Count, 1)
+		n := max(d.Count, 1)
+		if isChecksum(err) {
+			n = min(n, max(queue, 1))
+		}
+		return n
 	}
 	n := 0
 	for _, word := range d.Left {
@@ -68,12 +72,18 @@ func permitsOf(d *wire.Delivery) int {
 // on its way is asked for once more, where a single one can be.
 func (m *member) unread(d *wire.Delivery, err error) {
 	f := m.p.feed
-	if e, ok := errors.AsType[*wire.EntryError](err); ok && e.Kind == wire.EntryChecksum && d.Redelivered == 0 && f.counts() {
+	if isChecksum(err) && d.Redelivered == 0 && f.counts() {
 		m.p.log().Debug("Pulsar message is broken, and asked for again", "position", m.p.at(d.Ledger, d.Entry))
 		m.nack([]wire.MessageID{{Ledger: d.Ledger, Entry: d.Entry, Batch: wire.NoBatch}})
 		return
 	}
 	m.p.unread.add(m.p.log(), m.p.at(d.Ledger, d.Entry), err)
+}
+
+// isChecksum reports whether an entry has been broken on its way.
+func isChecksum(err error) bool {
+	e, ok := errors.AsType[*wire.EntryError](err)
+	return ok && e.Kind == wire.EntryChecksum
 }
 
 // counts reports whether the broker counts redeliveries, and sends single entries again.

@@ -183,16 +183,22 @@ func TestUnreadAreCounted(t *testing.T) {
 
 // The broker takes a permit for each message of an entry that is not acked.
 func TestPermitsOf(t *testing.T) {
+	bad := func(k wire.EntryKind) error { return &wire.EntryError{Kind: k} }
 	for _, tt := range []struct {
 		d    wire.Delivery
+		err  error
 		want int
 	}{
-		{wire.Delivery{}, 1},
-		{wire.Delivery{Count: 7}, 7},
-		{wire.Delivery{Count: 70, Left: []uint64{0b101, 0b1}}, 3},
-		{wire.Delivery{Count: 7, Left: []uint64{0}}, 0},
+		{wire.Delivery{}, nil, 1},
+		{wire.Delivery{Count: 7}, nil, 7},
+		{wire.Delivery{Count: 700}, nil, 700},
+		{wire.Delivery{Count: 700}, bad(wire.EntryEncrypted), 700},
+		{wire.Delivery{Count: 70, Left: []uint64{0b101, 0b1}}, nil, 3},
+		{wire.Delivery{Count: 7, Left: []uint64{0}}, nil, 0},
+		{wire.Delivery{Count: 7}, bad(wire.EntryChecksum), 7},
+		{wire.Delivery{Count: 700}, bad(wire.EntryChecksum), 100}, // what it says may be what is broken
 	} {
-		if got := permitsOf(&tt.d); got != tt.want {
+		if got := permitsOf(&tt.d, tt.err, 100); got != tt.want {
 			t.Errorf("%+v: got %d, want %d", &tt.d, got, tt.want)
 		}
 	}

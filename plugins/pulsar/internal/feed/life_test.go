@@ -113,6 +113,41 @@ func TestBrokerStalls(t *testing.T) {
 	p.Resume()
 }
 
+// While the broker answers nothing, neither acks nor the end of a consumer, a Close still
+// ends well before those who call it lose patience.
+func TestCloseBeforeASilentBroker(t *testing.T) {
+	t.Parallel()
+	b := broker.Broker(t)
+	p := proxy.Start(t, b.Address())
+	n := parsed(t, name(t))
+	f, err := tryOpen(t.Context(), t, config(connectedTo(t, p.URL(), b.Token("admin")), "s", n), defaultTimes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stall(proxy.ToClient)
+	defer p.Resume()
+	sought := make(chan error, 1)
+	go func() { sought <- f.Seek(t.Context(), pluginapi.Position{Kind: pluginapi.PositionEnd}) }()
+	eventually(t, "the seek is under way", func() bool { return f.all()[0].current().isClosed() })
+	began := time.Now()
+	if err := f.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if err := within(t, "the seek's end", sought); err == nil {
+		t.Error("a seek has no error that had no answer")
+	}
+}
+
+// isClosed reports whether no acks begin any more.
+func (m *member) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
 // A topic of a pattern that is deleted is read no more, and said to be lost; one that
 // a subscription names is waited for.
 func TestLostTopics(t *testing.T) {

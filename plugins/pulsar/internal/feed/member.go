@@ -199,13 +199,14 @@ func (m *member) shut(limit time.Duration) bool {
 }
 
 // close ends the consumer: the broker gives to others what it has not acked. Where it
-// does not say so within a limit it is left to it: the consumer ends with its connection
-// at the latest.
+// does not say so within a limit, which is a short one where the feed ends, it is left to
+// it: the consumer ends with its connection at the latest.
 func (m *member) close(limit time.Duration) {
 	if !m.gone.Load() {
 		m.shut(min(limit, m.p.feed.times.answers)) // what is out has its answer in milliseconds
 		ctx, cancel := context.WithTimeoutCause(m.life, limit, errNoAnswer)
 		defer cancel()
+		defer context.AfterFunc(m.p.feed.ctx, func() { time.AfterFunc(m.p.feed.times.parting, cancel) })()
 		_, _ = m.conn.Ask(ctx, wire.TypeSuccess, func(dst []byte, number uint64) []byte {
 			return wire.AppendCloseConsumer(dst, number, m.id)
 		})
