@@ -31,6 +31,7 @@ type entry struct {
 	sequence uint64
 	index    int32
 	count    int32
+	taken    bool // the sender has given it a number that a message without one has
 }
 
 // follows reports whether an entry is of the same batch as the one before it. Where

@@ -73,8 +73,12 @@ func (p *part) opened(s *session) {
 		o.work.Go(s.close)
 		return
 	}
+	next := uint64(s.last + 1) //nolint:gosec // -1 = there is none
+	if p.given == "" {
+		p.theirs = next
+	}
 	p.session, p.given, p.why = s, s.name, nil
-	if next := uint64(s.last + 1); next > p.number { //nolint:gosec // -1 = there is none
+	if next > p.number {
 		p.number = next
 		p.usurped()
 	}

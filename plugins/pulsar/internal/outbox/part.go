@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
@@ -38,6 +39,9 @@ type part struct {
 	ended  time.Duration // when it ended
 	epoch  uint64        // how often one was asked for
 	number uint64        // of the next message
+	// ours is behind the last number that a message without one was given, and theirs
+	// behind the highest that a sender has given, or that the broker had before.
+	ours, theirs uint64
 }
 
 // add takes a message; o.mu is held.
@@ -90,11 +94,23 @@ func (p *part) confirm(r *wire.SendReceipt) {
 		if next != nil && !next.follows(e) {
 			next = nil
 		}
-		answer := pluginapi.Confirmed()
-		answer.Position = p.position(e, r)
-		e.finish(answer)
+		if answer := pluginapi.Confirmed(); r.Ledger < 0 && e.taken {
+			e.tries-- // this time it was not stored
+			e.finish(e.without(numberTaken(e.sequence)))
+		} else {
+			answer.Position = p.position(e, r)
+			e.finish(answer)
+		}
 		e = next
 	}
+}
+
+// numberTaken is the fault of a message that a broker with deduplication drops for
+// another one.
+func numberTaken(number uint64) *core.Fault {
+	f := fault.Refusal(core.FaultConflict, "the broker has the number %d of a message without sequence_id, and drops this one", number)
+	f.Diagnostics = []core.Diagnostic{{Fix: "give all messages of the topic a sequence_id, or none"}}
+	return f
 }
 
 // refuseSent answers the messages that the broker does not take.

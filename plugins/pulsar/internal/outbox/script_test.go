@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -46,6 +48,7 @@ type script struct {
 const (
 	stored wire.ServerError = -1
 	silent wire.ServerError = -2 // there is no answer
+	known  wire.ServerError = -3 // the broker has one of that number
 )
 
 func play(t *testing.T, s *script) *script {
@@ -137,6 +140,8 @@ func (s *script) answer(command map[protowire.Number]any, payload []byte) []byte
 		s.attempts[number(2)]++
 		switch code := s.sent(number(2), s.attempts[number(2)]); code {
 		case silent:
+		case known:
+			return reply(wire.TypeSendReceipt, number(1), number(2), encode(uint64(math.MaxUint64), uint64(math.MaxUint64)))
 		case stored:
 			s.got = append(s.got, string(payload[len(payload)-1:]))
 			b := reply(wire.TypeSendReceipt, number(1), number(2), encode(uint64(1), number(2)))
@@ -480,5 +485,56 @@ func TestBatchNotTaken(t *testing.T) {
 	defer s.mu.Unlock()
 	if got := fmt.Sprint(s.attempts); got != "map[0:1 3:1 4:1 5:1]" {
 		t.Errorf("attempts by number: %s", got)
+	}
+}
+
+// A number that a message without one was given is no number of the sender's: the broker
+// drops the sender's message, which is refused. One that the sender has given before is
+// confirmed.
+func TestNumbersMixed(t *testing.T) {
+	t.Parallel()
+	s := play(t, &script{sent: func(_ uint64, attempt int) wire.ServerError {
+		if attempt > 1 {
+			return known
+		}
+		return stored
+	}})
+	k := openAt(t, s.url(), func(c *outbox.Config) { c.Name = "name" })
+	confirmed, refused := pluginapi.ReceiptConfirmed, pluginapi.ReceiptRefused
+	for i, tt := range []struct {
+		number int64 // -1 = none
+		want   pluginapi.ReceiptStatus
+	}{{10, confirmed}, {-1, confirmed}, {10, confirmed}, {11, refused}, {11, refused}, {12, confirmed}, {-1, confirmed}, {14, confirmed}} {
+		m := wire.Outgoing{Payload: []byte("x")}
+		if tt.number >= 0 {
+			m.Sequence = &tt.number
+		}
+		r := newReceipts(t)
+		if f := k.send(r, 0, "t", m); f != nil {
+			t.Fatal(f)
+		}
+		if x := r.await(1, 10*time.Second)[0]; x.Status != tt.want {
+			t.Errorf("message %d, of number %d: %v, %+v", i, tt.number, x.Status, x.Fault)
+		}
+	}
+}
+
+// A message that compression would make too large goes as it is.
+func TestGrowsByCompression(t *testing.T) {
+	t.Parallel()
+	payload := make([]byte, 5<<20-1000)
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(payload)
+	for _, c := range []wire.Compression{wire.LZ4, wire.ZLib, wire.ZSTD} {
+		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
+			s := play(t, &script{sent: func(uint64, int) wire.ServerError { return stored }})
+			k := openAt(t, s.url(), func(o *outbox.Config) { o.Compression = c })
+			r := newReceipts(t)
+			if f := k.send(r, 0, "t", wire.Outgoing{Payload: payload}); f != nil {
+				t.Fatal(f)
+			}
+			r.confirmed(1)
+		})
 	}
 }

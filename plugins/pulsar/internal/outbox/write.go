@@ -107,6 +107,9 @@ func (p *part) write(s *session, n int) {
 	case again:
 	case first.message.Sequence != nil:
 		first.sequence = uint64(*first.message.Sequence) //nolint:gosec // not below 0, see settings
+		if first.taken = p.theirs <= first.sequence && first.sequence < p.ours; !first.taken {
+			p.theirs = max(p.theirs, first.sequence+1)
+		}
 	default:
 		first.sequence = p.number
 	}
@@ -127,6 +130,9 @@ func (p *part) write(s *session, n int) {
 	}
 	number := first.sequence
 	p.number = max(p.number, number+uint64(n)) //nolint:gosec // above 0
+	if first.message.Sequence == nil {
+		p.ours = p.number
+	}
 	for i := range n {
 		e := p.queue.first
 		e.leave()
@@ -164,6 +170,10 @@ func (p *part) send(s *session, n int) (fits, dead bool) {
 			dst = wire.AppendSend(dst, &head, &first.message)
 		} else {
 			dst = o.batch.AppendSend(dst, &head)
+		}
+		if n == 1 && len(dst)-from > s.limit && head.Compression != wire.NoCompression { // some grow by it
+			head.Compression = wire.NoCompression
+			dst = wire.AppendSend(dst[:from], &head, &first.message)
 		}
 		if fits = len(dst)-from <= s.limit; !fits {
 			dst = dst[:from]
