@@ -41,6 +41,7 @@ func (c *Conn) entry(d *wire.Delivery, f *wire.Frame) error {
 	s := c.consumers[d.Consumer]
 	c.mu.Unlock()
 	if s == nil {
+		d.Payload = nil
 		return nil
 	}
 	if !s.told {

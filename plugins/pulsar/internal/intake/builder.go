@@ -54,7 +54,13 @@ func (l *lease) Release() {
 	leases.Put(l)
 }
 
-func (b *builder) begin(room pluginapi.Room) { b.room, b.bytes = room, 0 }
+// begin gives up the list before: nobody has it any more, and nothing may follow for long.
+func (b *builder) begin(room pluginapi.Room) {
+	b.room, b.bytes = room, 0
+	clear(b.out)
+	b.out = b.out[:0]
+	b.decoder.Use(nil)
+}
 
 // full reports whether there is no room for a message. Bytes of the room are exceeded
 // by one at most.
@@ -76,8 +82,7 @@ func (b *builder) end(to *pluginapi.Batch) {
 	}
 	m, _ := leases.Get().(*lease)
 	b.decoder.Use(&m.decoded)
-	last := len(b.out)
-	b.out = slices.Grow(b.out[:0], n)[:n]
+	b.out = slices.Grow(b.out, n)[:n]
 	for i := range b.items {
 		it, d := &b.items[i], &b.out[i]
 		l := it.entry.lane
@@ -89,9 +94,6 @@ func (b *builder) end(to *pluginapi.Batch) {
 		if l.in.counts {
 			d.Attempt = max(it.msg.Redelivered+1, 1)
 		}
-	}
-	if last > n {
-		clear(b.out[n:last]) // what the list before kept
 	}
 	clear(b.items)
 	b.items = b.items[:0]

@@ -25,7 +25,7 @@ func TestHeldMessagesLeaveTheirFrames(t *testing.T) {
 		Properties: []wire.Property{{Name: frame[2:3], Value: frame[3:4]}}, Payload: frame[4:8],
 	})
 	b.in.Hold(handles)
-	b.in.batch = builder{} // it keeps its last list until the next
+	b.receive(t, 0) // until then it keeps its last list
 	for range 3 {
 		runtime.GC()
 	}
@@ -45,4 +45,25 @@ func TestHeldMessagesLeaveTheirFrames(t *testing.T) {
 	if want := "efgh partition-key=a pulsar-ordering-key=b c=d"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// An intake that waits for more keeps nothing of what it has handed out last.
+func TestWaitingKeepsNoMessage(t *testing.T) {
+	b := newBox(t, Config{Feed: feed.Config{Type: wire.Shared}})
+	frame := bytes.Repeat([]byte("abcdefgh"), 8<<10)
+	gone := weak.Make(&frame[0])
+	handles := b.deliver(t, wire.Message{
+		ID:         wire.MessageID{Ledger: 7, Entry: 1, Batch: wire.NoBatch},
+		Properties: []wire.Property{{Name: frame[2:3], Value: frame[3:4]}}, Payload: frame[4:8],
+	})
+	if again := b.receive(t, 1); len(again) > 0 {
+		t.Errorf("%d deliveries more", len(again))
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	if gone.Value() != nil {
+		t.Error("the frame is kept")
+	}
+	b.settle(t, core.VerdictAck, handles...)
 }
