@@ -18,12 +18,16 @@ import (
 // look within 5 s.
 const takeover = 10 * time.Second
 
+// never is a time of the outbox's clock that is none.
+const never time.Duration = -1
+
 // open opens a session, and tries again what passes as long as a message waits for
 // it.
 func (p *part) open() {
 	l := p.lane
 	o := l.o
 	o.mu.Lock()
+	p.inUse = never
 	for {
 		pause := p.pause
 		p.pause = longer(pause) // until the broker stores something
@@ -56,8 +60,15 @@ func (p *part) open() {
 // mayPass reports whether what keeps a session from being opened may be over in a
 // moment; o.mu is held.
 func (p *part) mayPass(f *core.Fault) bool {
-	taken := f.Code == core.FaultConflict && f.Transient
-	return passes(f) || taken && p.given != "" && p.lane.o.clock()-p.ended < takeover
+	if !f.Transient || f.Code != core.FaultConflict {
+		p.inUse = never
+		return passes(f)
+	}
+	now := p.lane.o.clock()
+	if p.inUse == never {
+		p.inUse = now
+	}
+	return p.given != "" && now-p.inUse < takeover
 }
 
 // busy reports whether a broker has too much to look up at the moment.

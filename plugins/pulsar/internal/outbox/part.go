@@ -36,7 +36,7 @@ type part struct {
 	single bool
 
 	given  string        // the last session's name, "" = there was none
-	ended  time.Duration // when it ended
+	inUse  time.Duration // since when the name is in use to the broker that is asked for a session, or never
 	epoch  uint64        // how often one was asked for
 	number uint64        // of the next message
 	// ours is behind the last number that a message without one was given, and theirs
@@ -164,7 +164,6 @@ func (p *part) lost(s *session) {
 	if s.gone = true; p.session == s {
 		p.session = nil
 		p.doubt = false
-		p.ended = p.lane.o.clock()
 		for e := p.sent.last; e != nil; e = p.sent.last {
 			e.leave()
 			p.queue.unshift(e)

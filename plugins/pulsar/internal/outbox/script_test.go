@@ -538,3 +538,26 @@ func TestGrowsByCompression(t *testing.T) {
 		})
 	}
 }
+
+// A broker that has not heard yet that a producer is gone says that its name is taken: that
+// passes, however long the producer has had nothing to do.
+func TestNameTakenAfterLongRest(t *testing.T) {
+	t.Parallel()
+	s := play(t, &script{
+		sent:   func(uint64, int) wire.ServerError { return stored },
+		closes: func(number uint64, _ int) bool { return number == 0 },
+		produce: func(request uint64, attempt int) []byte {
+			if attempt == 2 {
+				return reply(wire.TypeError, request, uint64(wire.ProducerBusy), "taken")
+			}
+			return nil
+		},
+	})
+	k := openAt(t, s.url(), func(c *outbox.Config) { c.Name = "name" })
+	k.warm("t")
+	k.box.AwaitDown(t)
+	k.box.Later()
+	if x := k.one("t", "x"); x.Status != pluginapi.ReceiptConfirmed {
+		t.Errorf("%v, %+v", x.Status, x.Fault)
+	}
+}
