@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// The table of ADR 0120 names tests that are there, at least one for each fault.
-func TestRecordOfTheLibrarysFaults(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "adr", "0120-pulsars-library-and-what-stands-around-it.md"))
+// The table of ADR 0120 names tests that are there, at least one for each promise.
+func TestRecordOfPromises(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "adr", "0120-a-client-of-pulsars-protocol.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	there := testsByFolder(t)
-	_, table, _ := strings.Cut(string(text), "| fault of the library |")
+	_, table, _ := strings.Cut(string(text), "| what a client of ours keeps |")
 	words := regexp.MustCompile("`(internal/\\w+|(?:Test|Fuzz)\\w+)`|;")
 	rows := 0
 	for line := range strings.Lines(table) {
