@@ -95,7 +95,6 @@ func TestAppend(t *testing.T) {
 			AppendRedeliver(nil, 1, []MessageID{{Ledger: 3, Entry: 4, Batch: 0}, {Ledger: 3, Entry: 4, Batch: 1}, {Ledger: 3, Entry: 5, Batch: NoBatch}}),
 			"00000017 00000013 0814 a2010e 0801 1204 0803 1004 1204 0803 1005",
 		},
-		"redelivery of all": {AppendRedeliverAll(nil, 1), "0000000b 00000007 0814 a20102 0801"},
 		"seek": {
 			AppendSeek(nil, 2, 1, 3, 4),
 			"00000013 0000000f 081c e2010a 0801 1002 1a04 0803 1004",

@@ -107,12 +107,6 @@ func AppendRedeliver(dst []byte, consumer uint64, ids []MessageID) []byte {
 	})
 }
 
-// AppendRedeliverAll appends a REDELIVER_UNACKNOWLEDGED_MESSAGES of all that a
-// consumer has not acked.
-func AppendRedeliverAll(dst []byte, consumer uint64) []byte {
-	return appendCommand(dst, TypeRedeliver, func(b []byte) []byte { return appendVarint(b, 1, consumer) })
-}
-
 // AppendSeek appends a SEEK of a subscription to an entry, which is the next that is
 // sent. Ledger and entry -1 are the topic's first message, math.MaxInt64 its end. It is
 // answered by SUCCESS or ERROR; the broker disconnects the subscription's consumers.
