@@ -65,7 +65,7 @@ func is(name, ours string) bool { return len(name) == len(ours) && strings.Equal
 
 // Check says why the service cannot publish a message, nil = it can. Names and
 // values of headers are UTF-8, for properties are text (S-PUL-32); a name stands
-// there once, whatever its case, for properties have no order (D25, S-PUL-39); an
+// there once, whatever its case, for clients make maps of properties (D25, S-PUL-39); an
 // event time is a number. The fault names the header and the destination.
 func Check(m *core.Message) *core.Fault {
 	for i := range m.Headers {
