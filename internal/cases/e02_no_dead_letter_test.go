@@ -54,7 +54,8 @@ func TestE02NoDeadLetter(t *testing.T) {
 		switch k.name {
 		case "A", "C":
 			// At once, then 50, 100, 200, 400, 800 ms, then 1 s.
-			if most := 8 + int(took/time.Second); len(plain) < 6 || len(plain) > most {
+			most := 8 + int(took/time.Second)
+			if len(plain) < 6 || len(plain) > most {
 				t.Errorf("%s: %d runs in %v, want 6 to %d", k.name, len(plain), took, most)
 			}
 			if gap := plain[1].Sub(plain[0]); gap > time.Second {
@@ -65,8 +66,8 @@ func TestE02NoDeadLetter(t *testing.T) {
 					t.Errorf("%s: run %d came after %v, want %v at least", k.name, i+1, plain[i].Sub(plain[i-1]), least)
 				}
 			}
-			if free < 100 {
-				t.Errorf("%s: %d runs without a floor", k.name, free)
+			if free <= 2*most { // thousands on a machine with nothing else to do
+				t.Errorf("%s: %d runs without a floor, and %d with one", k.name, free, len(plain))
 			}
 		default:
 			if len(plain) != 1 || free != 1 {

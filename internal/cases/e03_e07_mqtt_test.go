@@ -92,7 +92,7 @@ func TestE05DeadLetterRefusedOverMQTT(t *testing.T) {
 			graves := b.Subscribe(1, []string{"graves"})
 			set := keptAt(b.URL())
 			set.Username, set.Password = "ann", core.NewSecret("secret")
-			s := newService(t, host.WithPublishLimit(700*time.Millisecond))
+			s := newService(t, host.WithPublishLimit(2*time.Second))
 			in := s.mqtt("in", set)
 			runs := s.notes(in.Subscription("orders", quality(qos)), func(m *host.Message[[]byte]) error {
 				if string(m.Value) == "bad" {

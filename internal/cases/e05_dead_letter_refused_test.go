@@ -42,7 +42,7 @@ func TestE05DeadLetterRefused(t *testing.T) {
 				t.Parallel()
 				b := newBench(t)
 				heal := b.FailPublishes("graves", fault)
-				s := newService(t, host.WithPublishLimit(700*time.Millisecond))
+				s := newService(t, host.WithPublishLimit(2*time.Second))
 				set := b.Settings.With("orders", k.caps)
 				set.Session = "kept"
 				in := b.attach(s, "mem", set)

@@ -191,7 +191,7 @@ func TestS_PUL_24(t *testing.T) {
 func TestS_PUL_25(t *testing.T) {
 	t.Parallel()
 	b := permitting(t)
-	s := newService(t, rowOptions{broker: b, set: as(t, b, "shop"), host: []host.Option{host.WithPublishLimit(time.Second)}})
+	s := newService(t, rowOptions{broker: b, set: as(t, b, "shop"), host: []host.Option{host.WithPublishLimit(3 * time.Second)}})
 	b.GrantTopic(s.topic("t"), "shop", "consume")
 	s.Handle(s.reads("t", settings.SubscribeOptions{AckTimeout: core.Duration(2 * time.Second)}), func(m *host.Message[[]byte]) error {
 		if string(m.Value) == "fine" {
