@@ -142,7 +142,7 @@ func (r *receipts) await(n int, limit time.Duration) map[int]pluginapi.Receipt {
 // confirmed wants n receipts, all of them confirmed.
 func (r *receipts) confirmed(n int) map[int]pluginapi.Receipt {
 	r.tb.Helper()
-	got := r.await(n, 30*time.Second)
+	got := r.await(n, time.Minute)
 	for i, x := range got {
 		if x.Status != pluginapi.ReceiptConfirmed {
 			r.tb.Fatalf("message %d: %v, %v", i, x.Status, x.Fault)

@@ -529,7 +529,9 @@ func TestGrowsByCompression(t *testing.T) {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			s := play(t, &script{sent: func(uint64, int) wire.ServerError { return stored }})
-			k := openAt(t, s.url(), func(o *outbox.Config) { o.Compression = c })
+			k := openAt(t, s.url(), func(o *outbox.Config) {
+				o.Compression, o.Timeout = c, time.Minute // the race detector makes it slow
+			})
 			r := newReceipts(t)
 			if f := k.send(r, 0, "t", wire.Outgoing{Payload: payload}); f != nil {
 				t.Fatal(f)
