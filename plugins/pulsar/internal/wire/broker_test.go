@@ -101,6 +101,9 @@ func TestLibrarySends(t *testing.T) {
 						sent.Done()
 					})
 				}
+				if err := producer.Flush(); err != nil { // a batch that is full waits for the next message
+					t.Error(err)
+				}
 				sent.Wait()
 				r.mu.Lock()
 				defer r.mu.Unlock()
