@@ -22,7 +22,7 @@ func TestRoutesAsTheLibrary(t *testing.T) {
 	b := broker.Broker(t)
 	to := name(t, "t")
 	b.CreatePartitioned(to, partitions)
-	p, err := peer(t, b).CreateProducer(pulsar.ProducerOptions{Topic: to, DisableBatching: true, MaxPendingMessages: keys})
+	p, err := peer(t, b).CreateProducer(pulsar.ProducerOptions{Topic: to, SendTimeout: -1, DisableBatching: true, MaxPendingMessages: keys})
 	if err != nil {
 		t.Fatal(err)
 	}

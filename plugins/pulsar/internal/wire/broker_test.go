@@ -101,7 +101,7 @@ func TestLibrarySends(t *testing.T) {
 						sent.Done()
 					})
 				}
-				if err := producer.Flush(); err != nil { // a batch that is full waits for the next message
+				if err := producer.FlushWithCtx(t.Context()); err != nil { // a batch that is full waits for the next message
 					t.Error(err)
 				}
 				sent.Wait()
