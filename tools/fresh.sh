@@ -7,7 +7,7 @@ before=$(mktemp -d)
 trap 'rm -rf "$before"' EXIT
 paths=(internal/transportpb docs/settlement docs/conformance cmd/longshore)
 cp -r --parents "${paths[@]}" "$before"
-make -s generate >/dev/null
+make -s generate >"$before/log" 2>&1 || { cat "$before/log" >&2; exit 1; }
 stale=0
 for p in "${paths[@]}"; do
 	diff -rq "$before/$p" "$p" || stale=1
