@@ -7,11 +7,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/longshore-go/longshore/internal/servicetest"
 )
 
 // files calls f for each file below this folder whose name ends so.
@@ -68,48 +68,5 @@ func TestOnlyControlPacketsAreTheLibrarys(t *testing.T) {
 // The record of what is done about the library's client names only tests that are
 // there, in the packages that it says.
 func TestRecordOfTheLibrarysClient(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "adr", "0110-packets-of-the-library-a-session-of-our-own.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := map[string]bool{} // by folder and name
-	declared := regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`)
-	files(t, "_test.go", func(path string) {
-		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range declared.FindAllSubmatch(source, -1) {
-			there[filepath.ToSlash(filepath.Dir(path))+" "+string(m[1])] = true
-		}
-	})
-	_, table, _ := strings.Cut(string(text), "| fault of the library's client")
-	words := regexp.MustCompile("`(internal/\\w+|(?:Test|Fuzz)\\w+)`|;")
-	rows := 0
-	for line := range strings.Lines(table) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || strings.HasPrefix(line, "|---") || !strings.HasPrefix(line, "| ") {
-			continue
-		}
-		rows++
-		folder, tests := ".", 0
-		for _, m := range words.FindAllStringSubmatch(cells[3], -1) {
-			switch {
-			case m[0] == ";":
-				folder = "."
-			case strings.HasPrefix(m[1], "internal/"):
-				folder = m[1]
-			case !there[folder+" "+m[1]]:
-				t.Errorf("there is no test %s in %s", m[1], folder)
-			default:
-				tests++
-			}
-		}
-		if tests == 0 {
-			t.Errorf("no test is named in %s", line)
-		}
-	}
-	if rows < 15 {
-		t.Errorf("the table has %d rows", rows)
-	}
+	servicetest.Record(t, "0110-packets-of-the-library-a-session-of-our-own.md", "| fault of the library's client", 15)
 }
