@@ -128,7 +128,7 @@ func (c *Conn) shake() error {
 	if c.to.proxy {
 		through = c.to.broker
 	}
-	_, writeErr := c.nc.Write(wire.AppendConnectTo(nil, software, auth, through))
+	_, writeErr := c.nc.Write(wire.AppendConnect(nil, software, auth, through))
 	for asked := false; ; asked = true {
 		hello, err := c.takeCommand()
 		switch {

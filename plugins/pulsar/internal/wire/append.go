@@ -21,14 +21,9 @@ type Auth struct {
 
 // AppendConnect appends a CONNECT. client names the software, for people who look
 // at a broker's connections. It says that credentials can be asked for again, and
-// that partition counts can be asked for without creating a topic.
-func AppendConnect(dst []byte, client string, auth Auth) []byte {
-	return AppendConnectTo(dst, client, auth, "")
-}
-
-// AppendConnectTo is AppendConnect for a proxy which is to pass the connection on to
-// a broker, "host:port"; "" = to none.
-func AppendConnectTo(dst []byte, client string, auth Auth, broker string) []byte {
+// that partition counts can be asked for without creating a topic. A proxy is to pass
+// the connection on to a broker, "host:port"; "" = to none.
+func AppendConnect(dst []byte, client string, auth Auth, broker string) []byte {
 	return appendCommand(dst, TypeConnect, func(b []byte) []byte {
 		b = appendText(b, 1, client)
 		if auth.Method != "" {

@@ -18,19 +18,19 @@ func TestAppend(t *testing.T) {
 		"ping": {AppendPing(nil), "00000009 00000005 0812 920100"},
 		"pong": {AppendPong(nil), "00000009 00000005 0813 9a0100"},
 		"connect": {
-			AppendConnect(nil, "c", Auth{}),
+			AppendConnect(nil, "c", Auth{}, ""),
 			"00000013 0000000f 0802 120b 0a0163 2013 5204 0801 2801",
 		},
 		"connect with a token": {
-			AppendConnect(nil, "c", Auth{Method: "token", Data: []byte("t")}),
+			AppendConnect(nil, "c", Auth{Method: "token", Data: []byte("t")}, ""),
 			"0000001d 00000019 0802 1215 0a0163 1a0174 2a05746f6b656e 2013 5204 0801 2801",
 		},
 		"connect with a certificate": { // its data is there, and empty
-			AppendConnect(nil, "c", Auth{Method: "tls"}),
+			AppendConnect(nil, "c", Auth{Method: "tls"}, ""),
 			"0000001a 00000016 0802 1212 0a0163 1a00 2a03746c73 2013 5204 0801 2801",
 		},
 		"connect through a proxy": {
-			AppendConnectTo(nil, "c", Auth{}, "b:1"),
+			AppendConnect(nil, "c", Auth{}, "b:1"),
 			"00000018 00000014 0802 1210 0a0163 2013 3203623a31 5204 0801 2801",
 		},
 		"auth response": {

@@ -188,7 +188,7 @@ func dial(t *testing.T, b *pulsarbroker.Broker) *wired {
 	t.Cleanup(func() { nc.Close() })
 	_ = nc.SetDeadline(time.Now().Add(3 * wait))
 	w := &wired{t, nc, NewReader(nc)}
-	w.write(AppendConnect(nil, "longshore test", Auth{}))
+	w.write(AppendConnect(nil, "longshore test", Auth{}, ""))
 	if c := w.command(TypeConnected); c.Protocol < ProtocolVersion || c.MaxMessageSize <= 0 {
 		t.Fatalf("CONNECTED says %+v", c)
 	}

@@ -14,7 +14,7 @@ import (
 // or a *FrameError; what is returned is, in its order, what came.
 func FuzzReader(f *testing.F) {
 	f.Add(AppendPing(AppendPong(nil)), uint64(1))
-	f.Add(AppendConnect(nil, "client", Auth{Method: "token", Data: []byte("secret")}), uint64(2))
+	f.Add(AppendConnect(nil, "client", Auth{Method: "token", Data: []byte("secret")}, ""), uint64(2))
 	f.Add(messageOf(AppendSend(nil, &Send{}, benchMessage()), 1, 2, 3), uint64(3))
 	f.Add(frame(MaxFrame, MaxFrame-4), uint64(4))
 	f.Add(append(framed(ping(1), make([]byte, chunkSize)...), framed(ping(2), 'x')...), uint64(5))
