@@ -72,7 +72,7 @@ func permitsOf(d *wire.Delivery, err error, queue int) int {
 // on its way is asked for once more, where a single one can be.
 func (m *member) unread(d *wire.Delivery, err error) {
 	f := m.p.feed
-	if isChecksum(err) && d.Redelivered == 0 && f.counts() {
+	if isChecksum(err) && d.Redelivered == 0 && f.Type.Counts() {
 		m.p.log().Debug("Pulsar message is broken, and asked for again", "position", m.p.at(d.Ledger, d.Entry))
 		m.nack([]wire.MessageID{{Ledger: d.Ledger, Entry: d.Entry, Batch: wire.NoBatch}})
 		return
@@ -85,9 +85,6 @@ func isChecksum(err error) bool {
 	e, ok := errors.AsType[*wire.EntryError](err)
 	return ok && e.Kind == wire.EntryChecksum
 }
-
-// counts reports whether the broker counts redeliveries, and sends single entries again.
-func (f *Feed) counts() bool { return f.Type == wire.Shared || f.Type == wire.KeyShared }
 
 // at is the id of an entry of the partition.
 func (p *Partition) at(ledger, entry int64) string {

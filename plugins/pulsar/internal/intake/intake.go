@@ -110,7 +110,7 @@ func newIntake(c Config, calls calls) *Intake {
 	}
 	return &Intake{
 		profile: c.Profile, timeout: c.AckTimeout, batchWait: cmp.Or(c.BatchWait, time.Second), log: log.With("subscription", c.Feed.Subscription), calls: calls,
-		counts:  c.Feed.Type == wire.Shared || c.Feed.Type == wire.KeyShared,
+		counts:  c.Feed.Type.Counts(),
 		changed: make(chan struct{}, 1), flushed: make(chan struct{}, 1),
 		closing: make(chan struct{}), done: make(chan struct{}),
 		lanes: make(map[*feed.Partition]*lane), again: make(map[*lane]struct{}),

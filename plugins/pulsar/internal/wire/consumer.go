@@ -16,6 +16,10 @@ const (
 	KeyShared
 )
 
+// Counts reports whether a broker counts redeliveries for a type, and sends single
+// entries again.
+func (t SubscriptionType) Counts() bool { return t == Shared || t == KeyShared }
+
 // Subscribe is what a SUBSCRIBE says. Subscriptions are durable.
 type Subscribe struct {
 	ID           uint64 // of the consumer, unique within the connection
