@@ -223,6 +223,21 @@ func (s *sub) barrier() []frame.SettleResult {
 	}
 }
 
+// cut cancels the stream. The stream's error comes behind its reset, which the
+// plugin then reads before a stream that is opened next.
+func (s *sub) cut() {
+	s.Helper()
+	s.cancel()
+	for {
+		if err := s.recv(); err != nil {
+			if errors.Is(err, io.EOF) {
+				s.Error("the stream has ended by itself")
+			}
+			return
+		}
+	}
+}
+
 // finish ends the subscription in order.
 func (s *sub) finish() {
 	s.Helper()

@@ -105,7 +105,7 @@ func TestKilled(t *testing.T) {
 	s = b.sub(100, plenty)
 	s.want(2, "a")
 	s.want(3, "c")
-	s.cancel()
+	s.cut()
 	s = b.sub(100, plenty) // silence is not a verdict
 	s.want(3, "a")
 	s.want(4, "c")
