@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 // bin is where the programs are that the examples need.
@@ -31,21 +33,22 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		for _, b := range []struct{ in, packages string }{
-			{"..", "./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file " +
-				"./plugins/zmq/longshore-transport-zmq ./examples/quickstart ./examples/replay-a-day ./examples/audit-log " +
-				"./examples/queue-workers ./examples/fan-out ./examples/rpc " +
-				"./plugins/mqtt/longshore-transport-mqtt ./examples/telemetry ./examples/shared-workers ./examples/request-reply " +
-				"./plugins/pulsar/longshore-transport-pulsar ./examples/counted-jobs ./examples/keyed-order ./examples/bridge"},
-			{"custom-transport", "."},
-		} {
-			cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, strings.Fields(b.packages)...)...)
-			cmd.Dir = b.in
-			cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0") // as make builds them, so that they are compiled once
-			if out, err := cmd.CombinedOutput(); err != nil {
-				fmt.Fprintf(os.Stderr, "build in %s: %v\n%s", b.in, err, out)
-				return 1
-			}
+		err = programtest.Folder(dir,
+			"./cmd/longshore", "./plugins/pipe/longshore-transport-pipe", "./plugins/file/longshore-transport-file",
+			"./plugins/zmq/longshore-transport-zmq", "./examples/quickstart", "./examples/replay-a-day", "./examples/audit-log",
+			"./examples/queue-workers", "./examples/fan-out", "./examples/rpc",
+			"./plugins/mqtt/longshore-transport-mqtt", "./examples/telemetry", "./examples/shared-workers", "./examples/request-reply",
+			"./plugins/pulsar/longshore-transport-pulsar", "./examples/counted-jobs", "./examples/keyed-order", "./examples/bridge")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		cmd := exec.Command("go", "build", "-o", dir+"/", ".")
+		cmd.Dir = "custom-transport"
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0") // as the others, so that what it imports is compiled once
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build custom-transport: %v\n%s", err, out)
+			return 1
 		}
 		bin = dir
 		return m.Run()

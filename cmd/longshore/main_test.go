@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 // bin is where the programs under test are: what a user has in one folder.
@@ -32,14 +34,11 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
+		if err := programtest.Folder(dir,
 			"./cmd/longshore", "./plugins/pipe/longshore-transport-pipe", "./plugins/file/longshore-transport-file",
 			"./plugins/zmq/longshore-transport-zmq", "./plugins/mqtt/longshore-transport-mqtt", "./internal/mosquitto/longshore-mqtt-outside",
-			"./plugins/pulsar/longshore-transport-pulsar", "./internal/pulsarbroker/longshore-pulsar-outside")
-		build.Dir = "../.."
-		build.Env = append(build.Environ(), "CGO_ENABLED=0") // as make builds them, so that they are compiled once
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
+			"./plugins/pulsar/longshore-transport-pulsar", "./internal/pulsarbroker/longshore-pulsar-outside"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		bin = dir

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 // limit is what any command here may take.
@@ -29,6 +31,7 @@ func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0") // as make builds programs, so that what they import is compiled once
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
@@ -84,7 +87,9 @@ func TestWrittenModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, bin := written(t, root), t.TempDir()
-	output(t, command(t, root, "go", "build", "-o", bin, "./cmd/longshore", "./plugins/pipe/longshore-transport-pipe"))
+	if err := programtest.Folder(bin, "./cmd/longshore", "./plugins/pipe/longshore-transport-pipe"); err != nil {
+		t.Fatal(err)
+	}
 	output(t, command(t, dir, "go", "build", "-o", bin+"/", ".")) // named by the module's path
 	longshore := filepath.Join(bin, "longshore")
 	t.Run("vet", func(t *testing.T) { output(t, command(t, dir, "go", "vet", "./...")) })
