@@ -16,7 +16,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 READS = {"PULL", "SUB", "XSUB", "XPUB", "ROUTER", "DEALER", "REQ", "REP", "PAIR"}
-BIND_LIMIT = 10  # seconds in which the address of a former socket becomes free
+BIND_LIMIT = 60  # seconds in which the address of a former socket becomes free
 MOST = 1000  # messages of one socket in a turn
 
 context = zmq.Context()

@@ -17,9 +17,6 @@ import (
 	"github.com/longshore-go/longshore/internal/interop/libzmq"
 )
 
-// limit is how long a peer may be silent, or take to end.
-const limit = time.Minute
-
 // prelude stands before every script.
 const prelude = `
 import os, sys, time, threading, zmq
@@ -48,7 +45,7 @@ type Peer struct {
 
 // Python starts a script and ends it with the test. In it zmq is imported, ctx
 // is a context, arg are the arguments, say prints a line for Line, and hear
-// returns the next one of Say; at the end of the test it ends the script.
+// returns the next one of Say, and ends the script where there is none.
 func Python(t testing.TB, script string, args ...string) *Peer {
 	t.Helper()
 	p := &Peer{
@@ -91,14 +88,9 @@ func (p *Peer) Write(b []byte) (int, error) {
 	return p.err.Write(b)
 }
 
-// end ends the script.
+// end ends the script, and shows what it has said of a failure.
 func (p *Peer) end() {
-	_ = p.in.Close()
-	timer := time.AfterFunc(time.Second, func() { _ = p.cmd.Process.Kill() })
-	defer timer.Stop()
-	for range p.lines {
-	}
-	<-p.ended
+	p.Kill()
 	if p.t.Failed() && p.err.Len() > 0 {
 		p.t.Logf("pyzmq: %s", &p.err)
 	}
@@ -123,7 +115,7 @@ func (p *Peer) Say(line string) {
 // Line returns the next line that the script says.
 func (p *Peer) Line() string {
 	p.t.Helper()
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(Patience)
 	defer timer.Stop()
 	select {
 	case line, ok := <-p.lines:
@@ -135,7 +127,7 @@ func (p *Peer) Line() string {
 		defer p.mu.Unlock()
 		p.t.Fatalf("the script has ended: %s", &p.err)
 	case <-timer.C:
-		p.t.Fatalf("the script says nothing for %v", limit)
+		p.t.Fatalf("the script says nothing for %v", Patience)
 	}
 	return ""
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what takes moments.
-const Patience = 20 * time.Second
+// Patience is how long a test waits for what takes moments, on a machine that has
+// much else to do.
+const Patience = 2 * time.Minute
 
 // Until waits for a condition, and ends the test where it does not come to hold
 // within [Patience].

@@ -16,7 +16,7 @@ import (
 )
 
 func TestPushToLibzmq(t *testing.T) {
-	push := NewPush(Config{})
+	push := newPush(Config{})
 	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
 	p := libzmq.Start(t)
 	one := p.Open("PULL", libzmq.Options{Connect: []string{b.address}})
@@ -46,7 +46,7 @@ func TestPushToLibzmq(t *testing.T) {
 // message is confirmed or unknown, and none but the unknown one and those in the
 // dead peer's buffers is missing.
 func TestPushLibzmqKilled(t *testing.T) {
-	push := NewPush(Config{Wait: limit})
+	push := newPush(Config{Wait: limit})
 	b := listen(t, zmq4.Push, outq.Limits{}, push.Serve)
 	p := libzmq.Start(t)
 	p.Open("PULL", libzmq.Options{Connect: []string{b.address}, Set: map[string]int{"RCVHWM": 1}, Deaf: true})

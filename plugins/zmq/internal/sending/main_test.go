@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func at(address string) func() string { return func() string { return address } }
 
 // limit is how long a test waits for what must happen.
-const limit = 20 * time.Second
+const limit = zmqtest.Patience
 
 // receipts collects what became of messages.
 type receipts struct {
@@ -107,13 +107,19 @@ type bound struct {
 
 func listen(tb testing.TB, kind zmq4.SocketType, limits outq.Limits, serve func(*peering.Peer) error) *bound {
 	tb.Helper()
+	return listenFor(tb, 100*time.Millisecond, kind, limits, serve)
+}
+
+// listenFor is listen with an end that waits for so long for peers to read.
+func listenFor(tb testing.TB, linger time.Duration, kind zmq4.SocketType, limits outq.Limits, serve func(*peering.Peer) error) *bound {
+	tb.Helper()
 	a, err := peering.ParseAddress("tcp://127.0.0.1:0", true)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	p, err := peering.Start(tb.Context(), peering.Config{
 		Bind: &a, Handshake: zmtp.Options{Type: kind, MaxMessage: 64 << 20},
-		Limits: limits, Linger: time.Second, Serve: serve,
+		Limits: limits, Linger: linger, Serve: serve,
 	})
 	if err != nil {
 		tb.Fatal(err)
