@@ -127,7 +127,10 @@ func burst(p *Pub, name string, n, size int) *hostWindow {
 	return w
 }
 
-var bursts = []struct{ n, size int }{{20_000, 512}, {60, 1 << 20}}
+var bursts = []struct {
+	n, size int
+	limits  outq.Limits
+}{{10_000, 512, outq.Limits{}}, {60, 256 << 10, outq.Limits{Bytes: 2 << 20}}}
 
 // TestPubBurst has subscribers that read as fast as they can, and one that does
 // not: the first miss nothing of a burst that is far beyond their queues.
@@ -137,10 +140,10 @@ func TestPubBurst(t *testing.T) {
 			t.Run(fmt.Sprintf("%d subscribers/%d of %d bytes", subscribers, row.n, row.size), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					pub := NewPub(Config{})
-					attach(t, pub, "stopped", outq.Limits{}, "")
+					attach(t, pub, "stopped", row.limits, "")
 					var got []<-chan int
 					for range subscribers {
-						got = append(got, attach(t, pub, "reader", outq.Limits{}, "").numbers(row.n, 0))
+						got = append(got, attach(t, pub, "reader", row.limits, "").numbers(row.n, 0))
 					}
 					if w := burst(pub, "events", row.n, row.size); w.confirmed != row.n || w.unrouted > 0 {
 						t.Errorf("%d confirmed, %d of them unrouted", w.confirmed, w.unrouted)
@@ -164,9 +167,9 @@ func TestPubBurstToPyzmq(t *testing.T) {
 	for _, row := range bursts {
 		t.Run(fmt.Sprintf("%d of %d bytes", row.n, row.size), func(t *testing.T) {
 			pub := NewPub(Config{})
-			b := listen(t, zmq4.Pub, outq.Limits{}, pub.Serve)
+			b := listen(t, zmq4.Pub, row.limits, pub.Serve)
 			subscriberOf(t, pub, b.address, "")
-			burst(pub, "events", 2000, 32<<10) // beyond its queue and what the system holds
+			burst(pub, "events", 2000, 16<<10) // beyond its queue and what the system holds
 			if dropped, _ := pub.Totals(); dropped == 0 {
 				t.Fatal("nothing was dropped")
 			}
@@ -295,7 +298,7 @@ func TestPubCloseSendsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pub := NewPub(Config{Linger: time.Second})
 		sub := attach(t, pub, "reader", outq.Limits{Messages: 4}, "")
-		const n, size = 1000, 64 << 10
+		const n, size = 500, 16 << 10
 		r := newReceipts()
 		for i := range n {
 			pub.Publish(numbered("events", i, size), r.ticket(i))

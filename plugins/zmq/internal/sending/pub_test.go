@@ -150,7 +150,7 @@ func TestZ06MemoryOfAStoppedSubscriber(t *testing.T) {
 	pub := NewPub(Config{})
 	b := listen(t, zmq4.Pub, outq.Limits{}, pub.Serve)
 	stopped := subscriberOf(t, pub, b.address, "")
-	const n = 512
+	const n = 300
 	body := make([]byte, 1<<20)
 	var most uint64
 	var m runtime.MemStats

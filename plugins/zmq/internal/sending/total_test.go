@@ -21,7 +21,7 @@ import (
 func TestZ06MemoryOfManyThatStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, lines := &outq.Memory{}, &logged{}
-		const stops, each, size, total = 20, 40, 256 << 10, 16 << 20
+		const stops, each, size, total = 20, 20, 256 << 10, 16 << 20
 		pub := NewPub(Config{Memory: memory, Most: total, Log: lines.logger()})
 		limits := outq.Limits{Memory: memory, Bytes: total / 4}
 		var before, m runtime.MemStats
