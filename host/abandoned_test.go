@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,10 @@ import (
 // What a stop cuts off is listed whole: handlers, waiting copies, settlements
 // and hooks by subscription, and publishes by endpoint.
 func TestAbandonedListIsComplete(t *testing.T) {
+	synctest.Test(t, testAbandonedListIsComplete)
+}
+
+func testAbandonedListIsComplete(t *testing.T) {
 	q, far := newQueues(), newQueues()
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
@@ -65,6 +70,7 @@ func TestAbandonedListIsComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	synctest.Wait()
 	eventually(t, "the copy waits", func() bool { return s.Health().Waiting == 1 })
 	eventually(t, "the publishes are under way", func() bool { return s.Health().Endpoints[1].Published.Missing == 4 })
 	s.stop()

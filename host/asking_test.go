@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -19,6 +20,10 @@ import (
 // A destination that the start did not know is asked of the plugin, which may take
 // its time: a Request waits no longer than it may.
 func TestRequestWaitsNoLongerForThePluginsWord(t *testing.T) {
+	synctest.Test(t, testRequestWaitsNoLongerForThePluginsWord)
+}
+
+func testRequestWaitsNoLongerForThePluginsWord(t *testing.T) {
 	q, s := newQueues(), newService(host.StayUp())
 	release := make(chan struct{})
 	defer close(release)
@@ -33,7 +38,7 @@ func TestRequestWaitsNoLongerForThePluginsWord(t *testing.T) {
 	s.serve(t)
 	began := time.Now()
 	_, err := host.Request[string, string](t.Context(), s.Host, e.To("slow"), "x", host.WithTimeout(50*time.Millisecond))
-	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 3*time.Second {
+	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 50*time.Millisecond {
 		t.Errorf("got %v after %v", err, took)
 	}
 }
@@ -48,7 +53,7 @@ func TestHugeReplyTo(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	const n, size = 100, 1 << 20
+	const n, size = 50, 1 << 20
 	for i := range n {
 		q.take(core.Message{Name: "orders", Payload: []byte("x"), Headers: core.Headers{
 			{Name: "reply-to", Value: []byte(strings.Repeat("x", size) + strconv.Itoa(i))},
@@ -58,7 +63,7 @@ func TestHugeReplyTo(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	// The queues of the test keep what was read, and each reply under its name.
-	if grew := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20; grew > 2*n*size>>20+50 {
+	if grew := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20; grew > 2*n*size>>20+25 {
 		t.Errorf("%d MiB more are held than before", grew)
 	}
 }

@@ -325,7 +325,7 @@ func TestSourcesThatEndedWithWorkLeftAreReadAgain(t *testing.T) {
 
 func TestLostConnectionTurnsReadinessOff(t *testing.T) {
 	b := newBench(t)
-	s := newService()
+	s := b.service()
 	host.Handle(b.attach(s.Host, "mem", b.Settings.With("orders", settings.KindA())).Subscription("orders"), acks)
 	s.serve(t)
 	b.Down()

@@ -21,6 +21,10 @@ import (
 )
 
 func TestPause(t *testing.T) {
+	synctest.Test(t, testPause)
+}
+
+func testPause(t *testing.T) {
 	in := newQueues()
 	s := newService()
 	began, release := make(chan string, 10), make(chan struct{})
@@ -36,6 +40,7 @@ func TestPause(t *testing.T) {
 		t.Error("a pause before Run is forgotten")
 	}
 	in.put("orders", "one", "two")
+	synctest.Wait()
 	if got := in.left("orders"); len(got) != 2 || len(began) != 0 {
 		t.Errorf("%v are left and %d began, want both left", got, len(began))
 	}
@@ -48,10 +53,9 @@ func TestPause(t *testing.T) {
 	close(release)
 	eventually(t, "the one that was handled is acked", func() bool { return len(in.verdicts("orders")) == 1 })
 	in.put("orders", "three")
-	select {
-	case got := <-began:
-		t.Errorf("%s was begun while paused", got)
-	case <-time.After(20 * time.Millisecond):
+	synctest.Wait()
+	if len(began) > 0 {
+		t.Errorf("%s was begun while paused", <-began)
 	}
 	orders.Resume()
 	eventually(t, "all are acked", func() bool { return len(in.verdicts("orders")) == 3 })

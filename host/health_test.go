@@ -295,16 +295,17 @@ func TestHealthIsJSON(t *testing.T) {
 // is lost makes it unready, and Health may be asked at any time meanwhile.
 func TestHealthOfARealProcess(t *testing.T) {
 	b := newBench(t)
-	s := newService(host.WithRestartBackoff(200*time.Millisecond, 200*time.Millisecond))
+	s := b.service(host.WithRestartBackoff(200*time.Millisecond, 200*time.Millisecond))
 	host.Handle(b.attach(s.Host, "mem", b.Settings.With("orders", settings.KindA())).Subscription("orders"), acks)
-	over := make(chan struct{})
+	over, pace := make(chan struct{}), time.NewTicker(time.Millisecond)
+	defer pace.Stop()
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		for {
 			select {
 			case <-over:
 				return
-			default:
+			case <-pace.C:
 			}
 			if _, err := json.Marshal(s.Health()); err != nil {
 				t.Error(err)
@@ -331,6 +332,7 @@ func TestHealthOfARealProcess(t *testing.T) {
 
 	c, err := b.Client(b.ctx, "mem")
 	b.must(t, err)
+	pause := b.PauseAt("", memory.AtExec) // until all is seen
 	b.must(t, c.Panic(b.ctx, memory.PanicGoroutine))
 	eventually(t, "restarting", func() bool { return mem().State == host.EndpointRestarting })
 	down := mem()
@@ -340,6 +342,7 @@ func TestHealthOfARealProcess(t *testing.T) {
 	eventually(t, "its last words", func() bool {
 		return strings.Contains(strings.Join(mem().Stderr, "\n"), "panic: ")
 	})
+	pause.Release()
 	eventually(t, "up again", func() bool { return mem().State == host.EndpointUp })
 	if up := mem(); up.Generation != 2 || up.Restarts != 1 || up.Reason != "" {
 		t.Errorf("after a restart it is %+v", up)

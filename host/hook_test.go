@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -178,6 +179,10 @@ func TestStopWaitsForHooks(t *testing.T) {
 // A hook that does not return cannot hold up a stop beyond its limit, and is
 // named.
 func TestStopLeavesHooksBehind(t *testing.T) {
+	synctest.Test(t, testStopLeavesHooksBehind)
+}
+
+func testStopLeavesHooksBehind(t *testing.T) {
 	in := newQueues()
 	s := newService(host.WithDrainLimit(50 * time.Millisecond))
 	began, release := make(chan context.Context, 1), make(chan struct{})
@@ -190,7 +195,7 @@ func TestStopLeavesHooksBehind(t *testing.T) {
 	s.serve(t)
 	in.put("orders", "one", "two", "three")
 	ctx := receive(t, began)
-	eventually(t, "all are settled", func() bool { return len(in.verdicts("orders")) == 3 })
+	synctest.Wait()
 	s.stop()
 	var e *host.AbandonedError
 	if err := s.result(t); !errors.As(err, &e) || len(e.Subscriptions) != 1 || e.Subscriptions[0].Hooks != 3 {

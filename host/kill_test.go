@@ -19,8 +19,8 @@ import (
 
 // The load of TestKillsUnderLoad.
 const (
-	killMessages = 10_000
-	kills        = 50
+	killMessages = 4_000
+	kills        = 20
 	window       = 64 // of a source without acks
 )
 
@@ -31,6 +31,8 @@ func TestKillsUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
 	}
+	dir := runtimeFolder(t) // of all of them
+	t.Cleanup(func() { (&bench{dir: dir}).nothingLeft(t) })
 	for name, source := range map[string]core.Capabilities{
 		"A settles":              settings.KindA(),
 		"C counts":               settings.KindC(),
@@ -43,7 +45,8 @@ func TestKillsUnderLoad(t *testing.T) {
 		"U, in batches by keys":  settings.KindU(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &killLoad{bench: newBench(t), source: source, runs: make(map[string]int), done: make(map[string]string)}
+			t.Parallel()
+			l := &killLoad{bench: openBench(t, dir), source: source, runs: make(map[string]int), done: make(map[string]string)}
 			l.dead = name != "A, with no dead letter"
 			l.keys = strings.Contains(name, "keys")
 			l.batches = strings.Contains(name, "batches")
@@ -100,9 +103,9 @@ func (l *killLoad) handleAll(ctx context.Context, ms []*host.Message[[]byte]) []
 }
 
 func (l *killLoad) run(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
-	s := newService(host.WithRestartBackoff(time.Millisecond, 10*time.Millisecond), host.WithBreaker(10*kills, time.Hour))
+	s := l.service(host.WithRestartBackoff(time.Millisecond, 10*time.Millisecond), host.WithBreaker(10*kills, time.Hour))
 	in := l.attach(s.Host, "mem", l.Settings.With("orders", l.source))
 	rules := []host.Rule{host.MaxAttempts(3)}
 	if l.dead {
@@ -133,9 +136,9 @@ func (l *killLoad) run(t *testing.T) {
 	if l.source.Unsettled != core.UnsettledLost {
 		// The broker alone cannot tell: copies may still wait in the host, and tries
 		// that failed in a kill are spaced out by now.
-		deadline := time.Now().Add(time.Minute)
+		deadline := time.Now().Add(patience)
 		for len(l.missing()) > 0 && time.Now().Before(deadline) {
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // a look at all of them costs time
 		}
 		if len(l.missing()) > 0 {
 			l.account(t, s)
@@ -148,7 +151,6 @@ func (l *killLoad) run(t *testing.T) {
 		t.Error(err)
 	}
 	l.account(t, s)
-	l.nothingLeft(t)
 }
 
 // missing lists the messages that did not come to the end that they should.

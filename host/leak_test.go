@@ -56,7 +56,7 @@ func TestRestartsLeakNothing(t *testing.T) {
 		t.Skip("takes its time")
 	}
 	b := newBench(t)
-	s := newService(host.WithRestartBackoff(time.Millisecond, time.Millisecond), host.WithBreaker(1000, time.Hour))
+	s := b.service(host.WithRestartBackoff(time.Millisecond, time.Millisecond), host.WithBreaker(1000, time.Hour))
 	in := b.attach(s.Host, "mem", b.Settings.With("orders", settings.KindA()))
 	host.Handle(in.Subscription("orders"), acks, host.MaxAttempts(3), host.DeadLetterTo(in.To("graves")))
 	s.serve(t)

@@ -6,25 +6,29 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/memory"
+	"github.com/longshore-go/longshore/internal/memory/settings"
 )
 
 // A handler that takes several times the lease of its delivery is not run twice,
 // nor is that of the delivery that waits behind it.
 func TestLongHandlerOnALeasedSource(t *testing.T) {
+	synctest.Test(t, testLongHandlerOnALeasedSource)
+}
+
+func testLongHandlerOnALeasedSource(t *testing.T) {
 	const hold = 500 * time.Millisecond
-	b := newBench(t)
-	s := newService()
-	in := b.attach(s.Host, "mem", b.Settings.With("orders", core.Capabilities{
+	b := newExchange(t, settings.Settings{}.With("orders", core.Capabilities{
 		Ack: core.AckSingle, Requeue: core.RequeueDelayed, Counts: core.CountNative, Address: "own",
 		Unsettled: core.UnsettledOnTimeout, MaxHold: hold, Extend: true, Order: core.OrderTotal,
 	}))
 	var runs atomic.Int64
-	host.Handle(in.Subscription("orders"), func(ctx context.Context, _ *host.Message[[]byte]) error {
+	host.Handle(b.mem.Subscription("orders"), func(ctx context.Context, _ *host.Message[[]byte]) error {
 		runs.Add(1)
 		timer := time.NewTimer(4 * hold)
 		defer timer.Stop()
@@ -34,12 +38,14 @@ func TestLongHandlerOnALeasedSource(t *testing.T) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}, host.MaxAttempts(3), host.DeadLetterTo(in.To("graves")))
+	}, host.MaxAttempts(3), host.DeadLetterTo(b.mem.To("graves")))
 	b.Publish("orders", memory.Text("one"), memory.Text("two"))
-	s.serve(t)
-	b.must(t, b.WaitSettled(t.Context(), "orders", 2))
-	s.stop()
-	if err := s.result(t); err != nil {
+	b.serve(t)
+	if err := b.WaitSettled(b.ctx, "orders", 2); err != nil {
+		t.Error(err)
+	}
+	b.stop()
+	if err := b.result(t); err != nil {
 		t.Error(err)
 	}
 	if n := runs.Load(); n != 2 {
@@ -48,5 +54,4 @@ func TestLongHandlerOnALeasedSource(t *testing.T) {
 	if a := b.Account("orders"); a.Deliveries != 2 || a.Acked != 2 {
 		t.Errorf("account of the broker %+v, want 2 deliveries, acked", a)
 	}
-	b.nothingLeft(t)
 }

@@ -50,49 +50,52 @@ func TestPublishAsyncWaitsForRoomOnly(t *testing.T) {
 		"bytes":    host.InFlight(100, 6), // of two messages of five bytes the second one exceeds it
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newExchange(t, settings.Settings{})
-			p := host.To[[]byte](x.Host, x.mem.To("out"), opt)
-			x.serve(t)
-			release := x.HoldReceipts("out")
-			first, second := async(t, p, "one.."), async(t, p, "two..")
-			x.held(t, "out", 2)
-			ctx, cancel := context.WithCancel(t.Context())
-			full := make(chan error)
-			go func() {
-				_, err := p.PublishAsync(ctx, []byte("three"))
-				full <- err
-			}()
-			select {
-			case err := <-full:
-				t.Fatalf("there was room: %v", err)
-			case <-time.After(20 * time.Millisecond):
-			}
-			cancel()
-			if e := failure(t, receive(t, full)); e.MaybeSent || !errors.Is(e, context.Canceled) {
-				t.Errorf("got %v, want it unsent for its context", e)
-			}
-			if isDone(first) || isDone(second) {
-				t.Error("a publish without a receipt is done")
-			}
-			short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			defer cancel()
-			var e *host.PublishError
-			if _, err := first.Receipt(short); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &e) {
-				t.Errorf("got %v, want the wait's own error", err)
-			}
-			go func() {
-				_, err := p.PublishAsync(t.Context(), []byte("three"))
-				full <- err
-			}()
-			release()
-			if err := receive(t, full); err != nil {
-				t.Error(err)
-			}
-			for _, p := range []*host.Pending{first, second} {
-				if _, err := p.Receipt(x.ctx); err != nil {
+			synctest.Test(t, func(t *testing.T) {
+				x := newExchange(t, settings.Settings{})
+				p := host.To[[]byte](x.Host, x.mem.To("out"), opt)
+				x.serve(t)
+				release := x.HoldReceipts("out")
+				first, second := async(t, p, "one.."), async(t, p, "two..")
+				x.held(t, "out", 2)
+				ctx, cancel := context.WithCancel(t.Context())
+				full := make(chan error)
+				go func() {
+					_, err := p.PublishAsync(ctx, []byte("three"))
+					full <- err
+				}()
+				synctest.Wait()
+				select {
+				case err := <-full:
+					t.Fatalf("there was room: %v", err)
+				default:
+				}
+				cancel()
+				if e := failure(t, receive(t, full)); e.MaybeSent || !errors.Is(e, context.Canceled) {
+					t.Errorf("got %v, want it unsent for its context", e)
+				}
+				if isDone(first) || isDone(second) {
+					t.Error("a publish without a receipt is done")
+				}
+				short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				var e *host.PublishError
+				if _, err := first.Receipt(short); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &e) {
+					t.Errorf("got %v, want the wait's own error", err)
+				}
+				go func() {
+					_, err := p.PublishAsync(t.Context(), []byte("three"))
+					full <- err
+				}()
+				release()
+				if err := receive(t, full); err != nil {
 					t.Error(err)
 				}
-			}
+				for _, p := range []*host.Pending{first, second} {
+					if _, err := p.Receipt(x.ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			})
 		})
 	}
 }

@@ -29,7 +29,7 @@ func newExchange(t *testing.T, set settings.Settings, opts ...host.Option) *exch
 	b := memtest.Broker(t)
 	s := newService(opts...)
 	set.Address = "in process"
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
 	return &exchange{b, s, s.Endpoint("mem", host.Plugin{InProcess: transport.New(transport.Dial(b.Dial))}, set), ctx}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -22,7 +23,7 @@ import (
 // sent may be doubled by nobody but the caller.
 func TestAKilledPluginAnswersAllPending(t *testing.T) {
 	b := newBench(t)
-	s := newService(host.WithRestartBackoff(time.Millisecond, time.Millisecond))
+	s := b.service(host.WithRestartBackoff(time.Millisecond, time.Millisecond))
 	mem := b.attach(s.Host, "mem", b.Settings)
 	p := host.To[[]byte](s.Host, mem.To("out"), host.InFlight(1000, 1<<20))
 	s.serve(t)
@@ -76,7 +77,7 @@ func TestAKilledPluginAnswersAllPending(t *testing.T) {
 // again and again: all that is confirmed arrived, once.
 func TestPublishesOverKills(t *testing.T) {
 	b := newBench(t)
-	s := newService(host.WithRestartBackoff(time.Millisecond, time.Millisecond), host.WithBreaker(100, time.Minute))
+	s := b.service(host.WithRestartBackoff(time.Millisecond, time.Millisecond), host.WithBreaker(100, time.Minute))
 	mem := b.attach(s.Host, "mem", b.Settings)
 	p := host.To[[]byte](s.Host, mem.To("out"), host.OrderedReceipts(), host.InFlight(64, 1<<20))
 	s.serve(t)
@@ -212,6 +213,10 @@ func TestAnAbortAnswersPending(t *testing.T) {
 // TestPendingDoNotHoldUpAStopBeyondItsLimit: a receipt that never comes holds up a stop for
 // the drain limit, no longer.
 func TestPendingDoNotHoldUpAStopBeyondItsLimit(t *testing.T) {
+	synctest.Test(t, testPendingDoNotHoldUpAStopBeyondItsLimit)
+}
+
+func testPendingDoNotHoldUpAStopBeyondItsLimit(t *testing.T) {
 	x := newExchange(t, settings.Settings{}, host.WithDrainLimit(50*time.Millisecond))
 	p := host.To[[]byte](x.Host, x.mem.To("out"))
 	x.serve(t)
@@ -288,7 +293,7 @@ func TestHandlersPublishWhileTheWindowIsFull(t *testing.T) {
 // a receipt, or with the message unsent, may use them again at once.
 func TestPublishedBytesAreReadUntilTheReceipt(t *testing.T) {
 	b := newBench(t)
-	s := newService()
+	s := b.service()
 	mem := b.attach(s.Host, "mem", b.Settings)
 	p := host.To[core.Message](s.Host, mem.To("out"), host.InFlight(4, 1<<20))
 	s.serve(t)

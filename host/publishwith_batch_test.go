@@ -51,7 +51,7 @@ func TestBatchesHoldBackForEachElement(t *testing.T) {
 // messages arrived, some of them twice.
 func TestHeldBackOverKills(t *testing.T) {
 	b := newBench(t)
-	s := newService(host.WithRestartBackoff(time.Millisecond, time.Millisecond), host.WithBreaker(100, time.Minute))
+	s := b.service(host.WithRestartBackoff(time.Millisecond, time.Millisecond), host.WithBreaker(100, time.Minute))
 	in := b.attach(s.Host, "in", b.Settings.With("orders", settings.KindA()))
 	other := b.attach(s.Host, "other", b.Settings)
 	here, there := host.To[[]byte](s.Host, in.To("here")), host.To[[]byte](s.Host, other.To("there"))

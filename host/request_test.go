@@ -186,7 +186,7 @@ func TestRequestTimesOut(t *testing.T) {
 // next life answers.
 func TestRequestsOfAKilledPlugin(t *testing.T) {
 	b := newBench(t)
-	s := newService(host.WithRestartBackoff(time.Millisecond, time.Millisecond))
+	s := b.service(host.WithRestartBackoff(time.Millisecond, time.Millisecond))
 	mem := b.attach(s.Host, "mem", b.Settings)
 	release := make(chan struct{})
 	var asked atomic.Int64
@@ -230,45 +230,51 @@ func TestRequestsOfAKilledPlugin(t *testing.T) {
 func TestAStopWaitsForRequests(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"in time": 0, "cut off": 50 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			x := newExchange(t, settings.Settings{}, host.WithDrainLimit(limit))
-			asked, release := make(chan struct{}), make(chan struct{})
-			x.Respond("slow", func(m memory.Message) memory.Message {
-				close(asked)
-				<-release
-				return m
-			})
-			x.serve(t)
-			errs := make(chan error, 1)
-			go func() {
-				_, err := request(t.Context(), x, "slow", "m")
-				errs <- err
-			}()
-			receive(t, asked)
-			x.stop()
-			if limit > 0 {
-				if e := unanswered(t, receive(t, errs)); !e.MaybeSent {
-					t.Errorf("got %v", e)
+			synctest.Test(t, func(t *testing.T) {
+				x := newExchange(t, settings.Settings{}, host.WithDrainLimit(limit))
+				asked, release := make(chan struct{}), make(chan struct{})
+				x.Respond("slow", func(m memory.Message) memory.Message {
+					close(asked)
+					<-release
+					return m
+				})
+				x.serve(t)
+				errs := make(chan error, 1)
+				go func() {
+					_, err := request(t.Context(), x, "slow", "m")
+					errs <- err
+				}()
+				receive(t, asked)
+				x.stop()
+				if limit > 0 {
+					if e := unanswered(t, receive(t, errs)); !e.MaybeSent {
+						t.Errorf("got %v", e)
+					}
+					close(release)
+				} else {
+					eventually(t, "it stops", func() bool { return len(x.log.lines("host stops")) == 1 })
+					close(release)
+					if err := receive(t, errs); err != nil {
+						t.Error(err)
+					}
 				}
-				close(release)
-			} else {
-				eventually(t, "it stops", func() bool { return len(x.log.lines("host stops")) == 1 })
-				close(release)
-				if err := receive(t, errs); err != nil {
+				if err := x.result(t); err != nil {
 					t.Error(err)
 				}
-			}
-			if err := x.result(t); err != nil {
-				t.Error(err)
-			}
-			if _, err := request(t.Context(), x, "slow", "m"); !errors.Is(unanswered(t, err), host.ErrEndpointDown) {
-				t.Errorf("after the end: %v", err)
-			}
+				if _, err := request(t.Context(), x, "slow", "m"); !errors.Is(unanswered(t, err), host.ErrEndpointDown) {
+					t.Errorf("after the end: %v", err)
+				}
+			})
 		})
 	}
 }
 
 // TestRequestsWaitForRoom: no more than 1024 are under way on an endpoint.
 func TestRequestsWaitForRoom(t *testing.T) {
+	synctest.Test(t, testRequestsWaitForRoom)
+}
+
+func testRequestsWaitForRoom(t *testing.T) {
 	x := newExchange(t, settings.Settings{})
 	release := make(chan struct{})
 	var now, most atomic.Int64

@@ -387,6 +387,10 @@ func TestHostWithoutSubscriptionsStays(t *testing.T) {
 }
 
 func TestPublishErrors(t *testing.T) {
+	synctest.Test(t, testPublishErrors)
+}
+
+func testPublishErrors(t *testing.T) {
 	q := newQueues()
 	q.published = func(m pluginapi.Outgoing) *pluginapi.Receipt {
 		switch string(m.Message.Payload) {
@@ -421,10 +425,10 @@ func TestPublishErrors(t *testing.T) {
 		t.Errorf("a delay at a destination that has none: got %v", err)
 	}
 	s.Crash("out")
-	eventually(t, "a publish to an endpoint that is down fails at once", func() bool {
-		_, err := p.Publish(t.Context(), []byte("x"))
-		return errors.Is(err, host.ErrEndpointDown)
-	})
+	synctest.Wait()
+	if _, err := p.Publish(t.Context(), []byte("x")); !errors.Is(err, host.ErrEndpointDown) {
+		t.Errorf("at an endpoint that is down: got %v, want at once ErrEndpointDown", err)
+	}
 	eventually(t, "the endpoint comes back", func() bool {
 		_, err := p.Publish(t.Context(), []byte("x"))
 		return err == nil

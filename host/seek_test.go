@@ -61,7 +61,7 @@ func (c *tally) order() []string {
 func TestSeekUnderLoadThroughARealProcess(t *testing.T) {
 	const n = 1000
 	b := newBench(t)
-	s := newService()
+	s := b.service()
 	in := b.attach(s.Host, "mem", b.Settings.With("orders", settings.KindA()))
 	orders := in.Subscription("orders")
 	var handled tally
