@@ -174,7 +174,6 @@ func New(c Config) *Outbox {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	o := &Outbox{c: c, since: time.Now()}
-	o.suspect.patience, o.suspect.soon = trial, soon
 	o.append = o.appendBatch
 	o.ids.init(c.Window, min(max(c.FirstID, 1), MaxID+1-c.Window))
 	return o

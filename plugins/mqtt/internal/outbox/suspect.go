@@ -54,14 +54,12 @@ type suspect struct {
 	links  int    // that have ended in a row since it is
 	weight int    // of the evidence against it
 
-	careful  bool      // over this connection what was sent before goes out one by one
-	gave     time.Time // the last message to it, where it is careful
-	answers  int       // of this connection
-	timer    *time.Timer
-	outlaws  map[uint64]time.Time // when they were given up
-	seed     maphash.Seed
-	patience time.Duration
-	soon     time.Duration
+	careful bool      // over this connection what was sent before goes out one by one
+	gave    time.Time // the last message to it, where it is careful
+	answers int       // of this connection
+	timer   *time.Timer
+	outlaws map[uint64]time.Time // when they were given up
+	seed    maphash.Seed
 }
 
 // accuse looks for who may have ended the connection, which has written so many
@@ -98,7 +96,7 @@ func (o *Outbox) weigh(e *entry, written uint64, end End) int {
 		return doubtful
 	case o.released.first != nil || o.next != e.next: // not alone
 		return 0
-	case end == EndByServer && e.mark <= written && time.Since(s.gave) <= s.soon:
+	case end == EndByServer && e.mark <= written && time.Since(s.gave) <= soon:
 		return evident
 	}
 	return doubtful
@@ -182,7 +180,7 @@ func (o *Outbox) tread() {
 func (s *suspect) watch(o *Outbox) {
 	link, answers := o.link, s.answers
 	o.timers.Add(1)
-	s.timer = time.AfterFunc(s.patience, func() {
+	s.timer = time.AfterFunc(trial, func() {
 		defer o.timers.Done()
 		o.mu.Lock()
 		if o.link != link || !s.careful {
