@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-go/longshore/internal/freeport"
 	"github.com/longshore-go/longshore/internal/tied"
 )
 
 // limit is how long a test waits for anything, on a busy machine.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // install is what a test says that finds a program missing.
 const install = "run apt-get install mosquitto mosquitto-clients"
@@ -76,7 +76,7 @@ type Broker struct {
 // it fails the test and names what to install.
 func Start(tb testing.TB, c Config) *Broker {
 	tb.Helper()
-	b := &Broker{tb: tb, folder: tb.TempDir(), port: freePort(tb)}
+	b := &Broker{tb: tb, folder: tb.TempDir(), port: freeport.Hold(tb)}
 	b.Configure(c)
 	b.Start()
 	tb.Cleanup(b.end)
@@ -104,17 +104,6 @@ func program(tb testing.TB, name string) string {
 	}
 	tb.Fatalf("%s is missing: %s", name, install)
 	return ""
-}
-
-// freePort returns a port that nobody listens on.
-func freePort(tb testing.TB) int {
-	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // configuration are the lines of the file that it reads.
@@ -186,18 +175,6 @@ func (b *Broker) write(name string, lines ...string) (path string) {
 // the same folder.
 func (b *Broker) Start() {
 	b.tb.Helper()
-	deadline := time.Now().Add(limit)
-	for !b.try() {
-		// Its port may be somebody's for a moment: the system gives it to who dials.
-		if last := b.String(); !strings.Contains(last, "Address already in use") || time.Now().After(deadline) {
-			b.tb.Fatalf("the broker does not serve:\n%s", last)
-		}
-	}
-}
-
-// try starts the broker and says whether it serves.
-func (b *Broker) try() bool {
-	b.tb.Helper()
 	b.log = newLog(b.tb)
 	cmd := exec.Command(program(b.tb, "mosquitto"), "-c", filepath.Join(b.folder, "mosquitto.conf"))
 	cmd.SysProcAttr = tied.Attributes()
@@ -222,7 +199,9 @@ func (b *Broker) try() bool {
 		b.tb.Fatalf("start the broker: %v", err)
 	}
 	b.cmd, b.ended = cmd, ended
-	return b.wait(1, "mosquitto version", "running")
+	if !b.wait(1, "mosquitto version", "running") {
+		b.tb.Fatalf("the broker does not serve:\n%s", b.log)
+	}
 }
 
 // Stop has the broker end as a service manager does, and waits for its end: what

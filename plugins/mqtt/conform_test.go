@@ -4,6 +4,7 @@ package mqtt_test
 
 import (
 	"context"
+	"regexp"
 	"testing"
 
 	"github.com/longshore-go/longshore/core"
@@ -12,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/internal/mosquitto"
 	"github.com/longshore-go/longshore/internal/mosquitto/proxy"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi/plugintest"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
@@ -22,30 +24,40 @@ func pluginPath(t *testing.T) string {
 	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
 }
 
+// The cases that a session has to do with, and those that the QoS of what is read
+// has to do with.
+const (
+	ofSessions   = "^(inspect|credit|settle|honesty|publish|request|seek|copy|unsettled|stop|kill|leak)/"
+	ofDeliveries = "^(inspect|credit|settle|honesty|seek|copy|unsettled|stop)/"
+)
+
 // Sessions that are kept and not, and QoS 0 to 2, with a connection that is cut:
 // what is published is read by a client of another make.
 func TestConformance(t *testing.T) {
-	broker := mosquitto.Start(t, mosquitto.Config{Quiet: true})
-	cut := proxy.Start(t, broker.Address())
+	t.Parallel()
 	collect := outside.Collect([]string{memtest.Binary(t, "github.com/longshore-go/longshore/internal/mosquitto/longshore-mqtt-outside"), "collect"})
 	for _, tt := range []struct {
 		name string
 		kept bool
 		o    settings.SubscribeOptions
+		only string // cases; the others are as with the first one
 	}{
-		{"kept", true, settings.SubscribeOptions{}},
-		{"kept, QoS 2", true, settings.SubscribeOptions{QoS: new(2)}},
-		{"not kept", false, settings.SubscribeOptions{}},
-		{"QoS 0", true, settings.SubscribeOptions{QoS: new(0)}},
+		{"kept", true, settings.SubscribeOptions{}, ""},
+		{"not kept", false, settings.SubscribeOptions{}, ofSessions},
+		{"kept, QoS 2", true, settings.SubscribeOptions{QoS: new(2)}, ofDeliveries},
+		{"QoS 0", true, settings.SubscribeOptions{QoS: new(0)}, ofDeliveries},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			broker := mosquitto.Start(t, mosquitto.Config{Quiet: true})
+			cut := proxy.Start(t, broker.Address())
 			set := settings.Settings{URL: settings.URL(cut.URL()), ClientID: plugintest.CaseWord}
 			if tt.kept {
 				set = kept(set)
 			}
 			connectAs(t, broker.URL(), "echo").responder("echo", echo)
 			plugintest.Run(t, plugintest.Subject{
-				Path: pluginPath(t), Settings: set, Options: tt.o, Echo: "echo",
+				Path: pluginPath(t), Settings: set, Options: tt.o, Echo: "echo", Wait: servicetest.Limit,
 				Collect: func(ctx context.Context, at plugintest.Place, ready func(), got func(core.Message)) error {
 					return collect(ctx, conform.Place(at), ready, got)
 				},
@@ -53,7 +65,7 @@ func TestConformance(t *testing.T) {
 					cut.Cut()
 					return nil
 				},
-			})
+			}, plugintest.Only(regexp.MustCompile(tt.only)))
 		})
 	}
 }

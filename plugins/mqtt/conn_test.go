@@ -27,6 +27,7 @@ import (
 // Subscriptions of one filter are one at the server, and take turns; each ack is
 // a PUBACK.
 func TestSameFilter_S_MQT_28(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	u := topics(t, "jobs", "jobs")
 	d := opened(t, at(b.URL(), "shop"), u)
@@ -61,6 +62,7 @@ func TestSameFilter_S_MQT_28(t *testing.T) {
 
 // A subscription with a connection of its own has a receive maximum of its own.
 func TestOwnConnection(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	set := at(b.URL(), "shop")
 	set.ReceiveMaximum = 1
@@ -93,6 +95,7 @@ func TestOwnConnection(t *testing.T) {
 // The link is down while any of the connections is, with a reason; what was in hand
 // is void before it is up again.
 func TestLinkStates(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	p := proxy.Start(t, b.Address())
 	u := usage(registration(t, "a", settings.SubscribeOptions{}), registration(t, "b", settings.SubscribeOptions{Connection: "own"}))
@@ -134,6 +137,7 @@ func TestLinkStates(t *testing.T) {
 // All that was subscribed to is subscribed to again after each loss of the
 // session, which the log tells.
 func TestResubscribes_M_04(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	u := usage(registration(t, "a/+", settings.SubscribeOptions{Filter: true}), registration(t, "b", settings.SubscribeOptions{}))
 	d := opened(t, at(b.URL(), "shop"), u)
@@ -162,6 +166,7 @@ func TestResubscribes_M_04(t *testing.T) {
 
 // A server that cuts the session's life short narrows what comes again.
 func TestSessionNotKept_S_MQT_37(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	short := embedWith(t, func(p *packets.Properties) { p.SessionExpiryInterval, p.SessionExpiryIntervalFlag = 0, true })
 	u := topics(t, "a")
@@ -192,6 +197,7 @@ func TestSessionNotKept_S_MQT_37(t *testing.T) {
 // A subscription that ends is taken back where the session is not kept, and goes on
 // at the server where it is; both can be opened again.
 func TestReopen(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	for client, keeps := range map[string]bool{"lost": false, "held": true} {
 		set := at(b.URL(), client)
@@ -227,6 +233,7 @@ func TestReopen(t *testing.T) {
 
 // Who stops waiting for the server's answer is told so, and may ask again.
 func TestSubscribeCanceled(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
 	p := proxy.Start(t, b.Address())
 	u := topics(t, "a")
@@ -247,6 +254,7 @@ func TestSubscribeCanceled(t *testing.T) {
 // Close returns within its context whatever the server does, and says that it did
 // not wait for everything.
 func TestCloseWithin(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
 	p := proxy.Start(t, b.Address())
 	e := servicetest.Configure(t, mqtt.New(), at(p.URL(), "shop"), nil, nil)
@@ -261,7 +269,9 @@ func TestCloseWithin(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	_, err = c.Close(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 2*time.Second {
+	// The server does nothing, for ever: what does not look at the context ends by the
+	// keep alive, after a minute and more.
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > time.Minute {
 		t.Errorf("close after %v: %v", time.Since(begun), err)
 	}
 	if r := <-receipts; r.Status != pluginapi.ReceiptUnknown {
@@ -275,6 +285,7 @@ func TestCloseWithin(t *testing.T) {
 // The will is the server's word for a client that is gone: published when its host
 // is, or the connection, and not when the endpoint is closed.
 func TestWill(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	s := b.Subscribe(1, []string{"gone/#"})
 	p := proxy.Start(t, b.Address())

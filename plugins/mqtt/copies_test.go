@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/internal/mosquitto/proxy"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
+	"github.com/longshore-go/longshore/plugins/mqtt/internal/carry"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
@@ -25,18 +26,19 @@ func copyOf(x *pluginapi.Delivery, to string, purpose pluginapi.Purpose) plugina
 // A copy has its delivery's QoS, at least 1, and what is left of its expiry; a dead
 // letter does not expire; neither is retained (D19, S-MQT-14).
 func TestCopiesKeepWhatTheyStemFrom(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	d := connectAs(t, b.URL(), "svc")
 	s := d.subscribe(registration(t, "in", settings.SubscribeOptions{QoS: new(2)}))
 	watch := b.Subscribe(2, []string{"retry", "dead"})
 	for qos := range 3 {
-		b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: qos, Retain: true, Expiry: 60})
+		b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: qos, Retain: true, Expiry: 600})
 		x := d.one(s)
 		for topic, purpose := range map[string]pluginapi.Purpose{"retry": pluginapi.PurposeRetry, "dead": pluginapi.PurposeDeadLetter} {
 			d.confirmed(copyOf(&x, topic, purpose))
 			got := watch.Messages(1)[0]
 			expires := topic == "retry"
-			if got.Topic != topic || got.QoS != max(qos, 1) || got.Retain || (got.Expiry > 0) != expires || got.Expiry > 60 {
+			if got.Topic != topic || got.QoS != max(qos, 1) || got.Retain || (got.Expiry > 0) != expires || got.Expiry > 600 {
 				t.Errorf("QoS %d: %s has QoS %d, retain %t, expiry %d", qos, topic, got.QoS, got.Retain, got.Expiry)
 			}
 		}
@@ -54,13 +56,19 @@ func TestCopiesKeepWhatTheyStemFrom(t *testing.T) {
 // A copy of what has expired is not sent, is done with, and is told of. Its dead
 // letter leaves.
 func TestCopyOfExpired(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	d := connectAs(t, b.URL(), "svc")
 	s := d.subscribe(registration(t, "in", settings.SubscribeOptions{}))
 	watch := b.Subscribe(1, []string{"retry", "dead"})
-	b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: 1, Expiry: 1})
+	b.Publish(mosquitto.Message{Topic: "in", Payload: []byte("x"), QoS: 1, Expiry: 600})
 	x := d.one(s)
-	<-time.After(1100 * time.Millisecond) // the message's life, by the clock of the world
+	life, ok := carry.Parse(x.Carry)
+	if left, expires := life.Expiry(time.Now()); !ok || !expires || left == 0 || left > 600 {
+		t.Fatalf("the delivery carries %+v", life)
+	}
+	life.Deadline = time.Now().UnixMilli() // it is over
+	x.Carry = carry.Append(nil, &life)
 	d.confirmed(copyOf(&x, "retry", pluginapi.PurposeRetry), copyOf(&x, "dead", pluginapi.PurposeDeadLetter))
 	servicetest.Expect(t, "messages", watch.Rest(), "dead x")
 	if lines := d.log.Lines("level=WARN", "expired"); len(lines) != 1 || !strings.Contains(lines[0], "topic=retry") {
@@ -71,6 +79,7 @@ func TestCopyOfExpired(t *testing.T) {
 // S-MQT-25, S-MQT-07: the copy of a delivery that comes again is not sent; that of
 // one which was acked, or is gone, is the only one left, and is.
 func TestCopiesOverReconnect(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*settings.Settings)
 		acked  bool
@@ -122,6 +131,7 @@ func TestCopiesOverReconnect(t *testing.T) {
 // Copies leave over the connection that their delivery came on: what becomes of
 // the one is known where the other is.
 func TestCopiesOfOwnConnection(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	d := connectAs(t, b.URL(), "svc")
 	s := d.subscribe(registration(t, "in", settings.SubscribeOptions{Connection: "own"}))

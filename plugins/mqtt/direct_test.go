@@ -42,13 +42,45 @@ func topics(t testing.TB, names ...string) pluginapi.Usage {
 	return usage(rs...)
 }
 
-// try connects an endpoint that is used so, within a limit.
-func try(t testing.TB, set settings.Settings, u pluginapi.Usage, limit time.Duration) (*direct, error) {
+// unopened is an endpoint that is used so, and is not connected yet.
+func unopened(t testing.TB, set settings.Settings, u pluginapi.Usage) (*direct, pluginapi.Endpoint) {
 	t.Helper()
 	d := &direct{t: t, log: &servicetest.Log{}}
 	e := servicetest.Configure(t, mqtt.New(), set, nil, d.log)
 	e.Inspect(u)
-	within, cancel := context.WithTimeout(context.Background(), limit)
+	return d, e
+}
+
+// late is a context whose deadline passes when a test says so.
+type late struct {
+	context.Context //nolint:containedctx // it is one
+	passed          chan struct{}
+}
+
+// overdue returns such a context, and what has its deadline pass.
+func overdue(t testing.TB) (ctx context.Context, pass func()) {
+	l := late{t.Context(), make(chan struct{})}
+	pass = sync.OnceFunc(func() { close(l.passed) })
+	t.Cleanup(pass)
+	return l, pass
+}
+
+func (l late) Done() <-chan struct{} { return l.passed }
+
+func (l late) Err() error {
+	select {
+	case <-l.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// try connects an endpoint that is used so.
+func try(t testing.TB, set settings.Settings, u pluginapi.Usage) (*direct, error) {
+	t.Helper()
+	d, e := unopened(t, set, u)
+	within, cancel := context.WithTimeout(context.Background(), servicetest.Limit)
 	defer cancel()
 	c, err := e.Connect(within, nil)
 	if err != nil {
@@ -70,7 +102,7 @@ func try(t testing.TB, set settings.Settings, u pluginapi.Usage, limit time.Dura
 // opened connects an endpoint that is used so.
 func opened(t testing.TB, set settings.Settings, u pluginapi.Usage) *direct {
 	t.Helper()
-	d, err := try(t, set, u, servicetest.Limit)
+	d, err := try(t, set, u)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,6 +119,7 @@ func guideEndpoint(t *testing.T, s *servicetest.Service, b *mosquitto.Broker, cl
 }
 
 func TestGuideFirstSteps(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	s := servicetest.New(t)
 	broker := guideEndpoint(t, s, b, "shipping")
@@ -151,6 +152,7 @@ type (
 )
 
 func TestGuideAsk(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	s := servicetest.New(t)
 	office := guideEndpoint(t, s, b, "office")
@@ -165,6 +167,7 @@ func TestGuideAsk(t *testing.T) {
 }
 
 func TestGuideAnswer(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	guideScript(t, b, "answer.sh")
 	b.Await(1, "Sending SUBACK")
@@ -172,7 +175,7 @@ func TestGuideAnswer(t *testing.T) {
 	ships := guideEndpoint(t, s, b, "ships")
 	s.Start()
 	for range 3 {
-		got, err := host.Request[guideQuestion, guideAnswer](t.Context(), s.Host, ships.To("harbour/berths"), guideQuestion{"Thalia"})
+		got, err := host.Request[guideQuestion, guideAnswer](t.Context(), s.Host, ships.To("harbour/berths"), guideQuestion{"Thalia"}, host.WithTimeout(servicetest.Limit))
 		if err != nil || got.Berth != "pier 4" {
 			t.Errorf("got %v, %v", got, err)
 		}
@@ -182,6 +185,7 @@ func TestGuideAnswer(t *testing.T) {
 
 // Two members of a group share what is published.
 func TestGuideShare(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	s := servicetest.New(t)
 	workers := guideEndpoint(t, s, b, "worker")

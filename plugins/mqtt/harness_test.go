@@ -3,6 +3,7 @@
 package mqtt_test
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -12,7 +13,13 @@ import (
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		_ = p.Value.Set("4") // whatever processors there are: most of what the tests do is wait
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // kept are settings with a session that the server keeps.
 func kept(set settings.Settings) settings.Settings {

@@ -19,6 +19,7 @@ import (
 // Mosquitto does so at a topic of more than 200 levels, without an answer. What is
 // published around it arrives.
 func TestMessageThatEndsConnections(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		qos  int
 		kept bool
@@ -53,6 +54,7 @@ func TestMessageThatEndsConnections(t *testing.T) {
 // A filter that makes the server end the connection is not asked for any longer
 // than its subscription is waited for, in a kept session either.
 func TestFilterThatEndsConnections(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	deep, good := registration(t, strings.Repeat("a/", 250)+"a", settings.SubscribeOptions{}), registration(t, "t", settings.SubscribeOptions{})
 	set := at(b.URL(), "svc")

@@ -25,6 +25,7 @@ func keptSession(s *settings.Settings) {
 
 // Options and headers become what a foreign client sees.
 func TestPublishOptions(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	sub := b.Subscribe(2, []string{"#"})
 	d := connectAs(t, b.URL(), "pub")
@@ -50,6 +51,7 @@ func TestPublishOptions(t *testing.T) {
 }
 
 func TestPublishRefuses(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	d := connectAs(t, b.URL(), "pub")
 	with := func(o settings.PublishOptions) pluginapi.Outgoing {
@@ -93,6 +95,7 @@ func TestPublishRefuses(t *testing.T) {
 
 // M-13: the server's limit is kept to before any byte of a message is written.
 func TestServersPacketSize(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Lines: []string{"max_packet_size 1048576", "max_qos 1", "retain_available false"}})
 	p := proxy.Start(t, b.Address())
 	d := connectAs(t, p.URL(), "pub", func(s *settings.Settings) { s.MaxPacketSize = 4 << 20 })
@@ -113,6 +116,7 @@ func TestServersPacketSize(t *testing.T) {
 
 // M-12: nobody has subscribed: the publish succeeds, and says so.
 func TestPublishUnrouted(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	b.Subscribe(0, []string{"read"})
 	d := connectAs(t, b.URL(), "pub")
@@ -127,6 +131,7 @@ func TestPublishUnrouted(t *testing.T) {
 // What the access list forbids is refused, and for good. Mosquitto ends the
 // connection behind its answer.
 func TestPublishDenied(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Users: map[string]string{"ann": "secret"}, ACL: []string{"user ann", "topic write ok/#"}})
 	for _, qos := range []int{1, 2} {
 		d := connectAs(t, b.URL(), fmt.Sprint("pub", qos), keptSession, func(s *settings.Settings) {
@@ -143,6 +148,7 @@ func TestPublishDenied(t *testing.T) {
 // M-07, outgoing: the connection is cut again and again in the middle of
 // handshakes, and everything arrives once.
 func TestExactlyOnceOverCuts(t *testing.T) {
+	t.Parallel()
 	for name, cut := range map[string]struct {
 		d  proxy.Direction
 		of int
@@ -180,6 +186,7 @@ func TestExactlyOnceOverCuts(t *testing.T) {
 // Under load, with the connection cut at places that nobody chose, everything of QoS 2
 // arrives once, and everything of QoS 1.
 func TestCutsUnderLoad(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
 	sub := b.Subscribe(1, []string{"#"})
 	p := proxy.Start(t, b.Address())
@@ -226,6 +233,7 @@ func TestCutsUnderLoad(t *testing.T) {
 // Without a session that is kept nothing of QoS 1 is lost, and what is unknown of
 // QoS 2 is said to be.
 func TestNewSessionOverCuts(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	sub := b.Subscribe(1, []string{"#"})
 	p := proxy.Start(t, b.Address())
@@ -257,6 +265,7 @@ func TestNewSessionOverCuts(t *testing.T) {
 // S-MQT-43: a stop right after the last publish loses nothing, though a handshake
 // of QoS 2 is open, and though the connection is cut then.
 func TestTailAtClose(t *testing.T) {
+	t.Parallel()
 	for _, qos := range []int{1, 2} {
 		for _, cuts := range []bool{false, true} {
 			t.Run(fmt.Sprintf("S-MQT-43/QoS %d, cut %t", qos, cuts), func(t *testing.T) {
@@ -301,6 +310,7 @@ func TestTailAtClose(t *testing.T) {
 // The broker is stopped and started again: what it had not confirmed is published
 // when it is back.
 func TestPublishOverBrokerRestart(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Persistent: true})
 	d := connectAs(t, b.URL(), "pub", keptSession)
 	d.confirmed(outgoing(t, "t", 1, settings.PublishOptions{})...)
@@ -318,6 +328,7 @@ func TestPublishOverBrokerRestart(t *testing.T) {
 // A receipt of QoS 0 waits for nothing but its own write, whoever writes it: it is
 // published while the connection reads, and nothing is written behind it.
 func TestQuickReceiptsWhileReading(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
 	d := connectAs(t, b.URL(), "both")
 	came := make(chan struct{}, 3)

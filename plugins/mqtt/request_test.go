@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/mosquitto"
@@ -77,6 +76,7 @@ func fault(t testing.TB, err error) *core.Fault {
 
 // Many requests at a time each get their own reply, at each QoS.
 func TestRequests(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	connectAs(t, b.URL(), "server").responder("rpc", echo)
 	d := connectAs(t, b.URL(), "ask er/+#") // no level of a topic
@@ -109,6 +109,7 @@ func TestRequests(t *testing.T) {
 // The first of several replies counts; one that is late or to nobody is skipped,
 // and the next request gets its own.
 func TestRepliesOfSeveral(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	server := connectAs(t, b.URL(), "server")
 	server.responder("rpc", func(m core.Message) []string {
@@ -129,21 +130,22 @@ func TestRepliesOfSeveral(t *testing.T) {
 
 // Late replies and those of former lives are left out.
 func TestRequestInTime(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	asked := make(chan core.Message, 10)
 	server := connectAs(t, b.URL(), "server")
 	server.responder("rpc", func(m core.Message) []string { asked <- m; return nil })
 	d := connectAs(t, b.URL(), "asker")
 
-	ctx, cancel := context.WithTimeout(d.ctx, 200*time.Millisecond)
-	_, err := d.ask(ctx, "rpc", "slow")
-	cancel()
-	if f := fault(t, err); f.Code != core.FaultTimeout || !f.Transient || !strings.HasPrefix(f.Message, `request to "rpc": no reply`) {
+	ended := make(chan error, 1)
+	due, pass := overdue(t)
+	go func() { _, err := d.ask(due, "rpc", "slow"); ended <- err }()
+	first := <-asked
+	pass()
+	if f := fault(t, <-ended); f.Code != core.FaultTimeout || !f.Transient || !strings.HasPrefix(f.Message, `request to "rpc": no reply`) {
 		t.Errorf("%v", f)
 	}
-	first := <-asked
-	ctx, cancel = context.WithCancel(d.ctx)
-	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(d.ctx)
 	go func() { _, err := d.ask(ctx, "rpc", "canceled"); ended <- err }()
 	<-asked
 	cancel()
@@ -164,7 +166,7 @@ func TestRequestInTime(t *testing.T) {
 	// One under an id that is in use.
 	go func() { got, _ := d.ask(d.ctx, "rpc", "fourth", "correlation-id", "x"); done <- got }()
 	fourth := <-asked
-	_, err = d.ask(d.ctx, "rpc", "fifth", "correlation-id", "x")
+	_, err := d.ask(d.ctx, "rpc", "fifth", "correlation-id", "x")
 	if f := fault(t, err); f.Code != core.FaultConflict {
 		t.Errorf("%v", f)
 	}
@@ -176,6 +178,7 @@ func TestRequestInTime(t *testing.T) {
 
 // Where nobody has subscribed, and where the server refuses, it says so at once.
 func TestRequestToNobody(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Lines: []string{"max_qos 1"}})
 	d := connectAs(t, b.URL(), "asker")
 	_, err := d.ask(d.ctx, "nobody", "x")
@@ -197,6 +200,7 @@ func TestRequestToNobody(t *testing.T) {
 // A request goes on waiting while the connection is away, with a new session and
 // with the old one.
 func TestRequestOverReconnect(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*settings.Settings){"new session": func(*settings.Settings) {}, "kept": keptSession} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,6 +236,7 @@ func TestRequestOverReconnect(t *testing.T) {
 
 // Close ends what waits for a reply, also while the reply topic is subscribed to.
 func TestRequestsAtClose(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	asked := make(chan core.Message, 1)
 	connectAs(t, b.URL(), "server").responder("rpc", func(m core.Message) []string { asked <- m; return nil })
@@ -260,6 +265,7 @@ func TestRequestsAtClose(t *testing.T) {
 
 // More requests than can wait are refused.
 func TestTooManyRequests(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
 	connectAs(t, b.URL(), "server").responder("rpc", func(core.Message) []string { return nil })
 	d := connectAs(t, b.URL(), "asker")

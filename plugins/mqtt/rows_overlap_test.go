@@ -15,6 +15,7 @@ import (
 
 // A server that sends one packet for each filter gets an ack for each.
 func TestS_MQT_26(t *testing.T) {
+	t.Parallel()
 	s := newService(t, rowOptions{})
 	s.Handle(s.reads("a/b", 1), servicetest.Always(nil))
 	s.Handle(s.filters("a/#", ""), servicetest.Always(nil), host.RetryTo(s.in.To("r")))
@@ -30,6 +31,7 @@ func TestS_MQT_26(t *testing.T) {
 // What a topic's subscription copies to it, the filter reads as well, with the
 // same count.
 func TestS_MQT_39(t *testing.T) {
+	t.Parallel()
 	s := newService(t, rowOptions{})
 	var filter []string
 	s.Handle(s.reads("a/b", 1), untilAttempt(2, host.Retry(nil)), host.MaxAttempts(3))
@@ -82,6 +84,7 @@ func newMerged(t *testing.T) *merged {
 
 // Both handlers of one packet run, and it is acked when both have ended.
 func TestS_MQT_40(t *testing.T) {
+	t.Parallel()
 	m := newMerged(t)
 	m.x <- nil
 	m.Settlement()
@@ -99,6 +102,7 @@ func TestS_MQT_40(t *testing.T) {
 
 // What one of two handlers leaves is not acked, and comes again to both.
 func TestS_MQT_42(t *testing.T) {
+	t.Parallel()
 	m := newMerged(t)
 	m.x <- nil
 	m.Settlement()
@@ -129,6 +133,7 @@ func TestS_MQT_42(t *testing.T) {
 // The copy of one of two handlers goes to both, and the packet that it stems from
 // is acked once.
 func TestM_09_OverlappingFilters(t *testing.T) {
+	t.Parallel()
 	m := newMerged(t)
 	m.x <- host.RetryAfter(200*time.Millisecond, nil)
 	m.y <- nil
@@ -149,6 +154,7 @@ func TestM_09_OverlappingFilters(t *testing.T) {
 // Where a server cannot say which filter a packet is for, filters of one
 // connection may not overlap; on connections of their own they may.
 func TestS_MQT_27(t *testing.T) {
+	t.Parallel()
 	far := embed(t, true)
 	service := func(connection string) *servicetest.Service {
 		s := servicetest.New(t)

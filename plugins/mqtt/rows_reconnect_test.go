@@ -67,6 +67,7 @@ func (h *held) back(session string) {
 // A server that refuses the service for good ends it. What comes back to the next
 // one is not copied, and of what does not the copy is lost.
 func TestS_MQT_24(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		set   func(*settings.Settings)
 		codes map[string]int
@@ -103,6 +104,7 @@ func TestS_MQT_24(t *testing.T) {
 // Whether the handler ends while there is no connection or after: what comes
 // again by itself is not copied, and what does not is copied once.
 func TestS_MQT_25(t *testing.T) {
+	t.Parallel()
 	for name, early := range map[string]bool{"it ends without a connection": true, "it ends on the next connection": false} {
 		t.Run(name, func(t *testing.T) {
 			during := func(h *held, session string) {
@@ -139,6 +141,7 @@ func TestS_MQT_25(t *testing.T) {
 // The ack of a delivery whose connection is gone settles no other one, with the
 // same packet id.
 func TestS_MQT_25_late(t *testing.T) {
+	t.Parallel()
 	h := hold(t, nil, 1, host.Leave(), host.MaxAttempts(2), host.Workers(2))
 	h.lost()
 	h.back("lost")
@@ -172,6 +175,7 @@ func fails(t *testing.T, set func(*settings.Settings)) *service {
 }
 
 func TestS_MQT_29(t *testing.T) {
+	t.Parallel()
 	s := fails(t, keptSession)
 	runs, marks := again(t, s.b, 1, 1)
 	servicetest.Expect(t, "runs after a restart", runs, "t 1 x")
@@ -179,6 +183,7 @@ func TestS_MQT_29(t *testing.T) {
 }
 
 func TestS_MQT_30(t *testing.T) {
+	t.Parallel()
 	s := fails(t, nil)
 	next := newServiceAt(t, s.b, rowOptions{})
 	next.Handle(next.reads("t", 1), servicetest.Always(nil))
@@ -190,6 +195,7 @@ func TestS_MQT_30(t *testing.T) {
 
 // A delivery that was left comes again as it was: resumes are not counted.
 func TestS_MQT_38(t *testing.T) {
+	t.Parallel()
 	h := hold(t, keptSession, 2, nil, host.MaxAttempts(3))
 	h.goOn <- host.Leave()
 	h.Eventually("it is released", func() bool { return h.Health().Endpoints[0].Subscriptions[0].Counters.Released == 1 })
@@ -206,6 +212,7 @@ func TestS_MQT_38(t *testing.T) {
 // A publish returns when the server has answered for good, over a connection that
 // is lost before that, and a stop right behind it loses nothing.
 func TestS_MQT_43(t *testing.T) {
+	t.Parallel()
 	for qos, end := range map[int]int{1: proxy.Puback, 2: proxy.Pubcomp} {
 		t.Run(fmt.Sprint("QoS ", qos), func(t *testing.T) {
 			const n = 500

@@ -24,6 +24,7 @@ func unconnected(t *testing.T) *service {
 }
 
 func TestS_MQT_17(t *testing.T) {
+	t.Parallel()
 	for name, rs := range map[string][]host.Rule{"a cap": {host.MaxAttempts(2)}, "nothing": nil} {
 		t.Run(name, func(t *testing.T) {
 			s := unconnected(t)
@@ -34,6 +35,7 @@ func TestS_MQT_17(t *testing.T) {
 }
 
 func TestS_MQT_20(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		sub    func(s *service) *host.Subscription
 		reader string
@@ -64,6 +66,7 @@ func TestS_MQT_20(t *testing.T) {
 }
 
 func TestS_MQT_21(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"a/+", "a/#", "#", "+/b", "a+b", "a#"} {
 		t.Run(name, func(t *testing.T) {
 			s := unconnected(t)
@@ -74,6 +77,7 @@ func TestS_MQT_21(t *testing.T) {
 }
 
 func TestS_MQT_22(t *testing.T) {
+	t.Parallel()
 	for _, group := range []string{"a/b", "a+", "#"} {
 		t.Run(group, func(t *testing.T) {
 			s := unconnected(t)
@@ -90,6 +94,7 @@ func TestS_MQT_22(t *testing.T) {
 
 // A destination that is declared is looked at when the service starts.
 func TestS_MQT_23_declared(t *testing.T) {
+	t.Parallel()
 	for _, topic := range []string{"a/+/b", "#", "a\nb"} {
 		for option, rules := range map[string]func(s *service) []host.Rule{
 			"RetryTo":      func(s *service) []host.Rule { return []host.Rule{host.MaxAttempts(2), host.RetryTo(s.in.To(topic))} },
@@ -107,6 +112,7 @@ func TestS_MQT_23_declared(t *testing.T) {
 // The same filter twice is subscribed to once, and its subscriptions take turns. A
 // service's subscriptions have names of their own, so it asks for that nowhere.
 func TestS_MQT_28(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]settings.SubscribeOptions{
 		"topic": {}, "shared topic": {Group: "g"}, "filter": {Filter: true}, "shared filter": {Filter: true, Group: "g"},
 	} {
@@ -167,6 +173,7 @@ func TestS_MQT_28(t *testing.T) {
 }
 
 func TestS_MQT_33(t *testing.T) {
+	t.Parallel()
 	for name, every := range map[string]time.Duration{"negative": -time.Second, "half a second": 500 * time.Millisecond, "too long": 65536 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			s := &service{Service: servicetest.New(t), t: t}
@@ -179,12 +186,16 @@ func TestS_MQT_33(t *testing.T) {
 	}
 	for _, every := range []time.Duration{0, time.Second, 65535 * time.Second} {
 		t.Run(every.String(), func(t *testing.T) {
-			s := newService(t, rowOptions{set: func(s *settings.Settings) { s.KeepAlive = new(core.Duration(every)) }})
+			s := newService(t, rowOptions{set: func(s *settings.Settings) {
+				keptSession(s) // a machine that stands still for a second may cost the connection
+				s.KeepAlive = new(core.Duration(every))
+			}})
 			s.Handle(s.reads("t", 1), servicetest.Always(nil))
 			s.Start()
 			s.put("t", "x", 1)
-			s.Handled(1)
-			s.stop()
+			servicetest.Expect(t, "runs", s.Handled(1), "t 1 x")
+			s.Cancel()
+			s.Ended()
 		})
 	}
 }
@@ -215,6 +226,7 @@ func TestS_MQT_33_tls(t *testing.T) {
 
 // Only what names one topic is its own destination.
 func TestS_MQT_41(t *testing.T) {
+	t.Parallel()
 	t.Run("no destination", func(t *testing.T) {
 		s := unconnected(t)
 		s.Handle(s.filters("a/+", "g"), servicetest.Always(nil), host.MaxAttempts(2))

@@ -37,6 +37,7 @@ func (d *direct) until(s pluginapi.Subscription, last string) []string {
 // Messages that the server has retained come at each start, where the session
 // lacks the subscription, or never.
 func TestRetainHandling(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	b.Publish(mosquitto.Message{Topic: "r", Payload: []byte("old"), QoS: 1, Retain: true})
 	for handling, want := range map[string][]string{
@@ -64,6 +65,7 @@ func TestRetainHandling(t *testing.T) {
 
 // What is published to be retained is marked so only for who asks for it.
 func TestRetainAsPublished(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	for asked, want := range map[bool]string{false: "kept", true: "kept, retained true"} {
 		u := usage(registration(t, "r", settings.SubscribeOptions{RetainAsPublished: asked, RetainHandling: settings.RetainHandlingNever}))
@@ -79,6 +81,7 @@ func TestRetainAsPublished(t *testing.T) {
 
 // no_local leaves out what the connection itself has published, and nothing else.
 func TestNoLocal(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	for quiet, want := range map[bool][]string{false: {"own", "foreign"}, true: {"foreign"}} {
 		u := usage(registration(t, "n", settings.SubscribeOptions{NoLocal: quiet}))
@@ -96,11 +99,12 @@ func TestNoLocal(t *testing.T) {
 // pings are answered, publishes are confirmed, and of QoS 0 what does not fit is
 // dropped and told.
 func TestNobodyReceives(t *testing.T) {
+	t.Parallel()
 	const n, queue = 5000, 100
 	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
 	p := proxy.Start(t, b.Address())
 	set := at(p.URL(), "shop")
-	set.KeepAlive, set.QoS0Queue, set.ReceiveMaximum = new(core.Duration(time.Second)), queue, 10
+	set.KeepAlive, set.QoS0Queue, set.ReceiveMaximum = new(core.Duration(6*time.Second)), queue, 10
 	u := usage(registration(t, "flood", settings.SubscribeOptions{QoS: new(0)}), registration(t, "jobs", settings.SubscribeOptions{}))
 	d := opened(t, set, u)
 	flood, jobs := d.subscribe(u.Registrations[0]), d.subscribe(u.Registrations[1])
@@ -111,7 +115,7 @@ func TestNobodyReceives(t *testing.T) {
 	b.PublishAll(mosquitto.Message{Topic: "jobs", QoS: 1}, payloads[:50]...)
 	b.PublishAll(mosquitto.Message{Topic: "flood"}, payloads...)
 	d.confirmed(servicetest.Message("elsewhere", "x"))
-	p.Await(proxy.ToClient, proxy.Pingresp, 3)
+	p.Await(proxy.ToClient, proxy.Pingresp, p.Count(proxy.ToClient, proxy.Pingresp)+1)
 	d.confirmed(servicetest.Message("elsewhere", "y"))
 	if p.Accepted() != 1 {
 		t.Errorf("%d connections\n%s", p.Accepted(), d.log)
@@ -137,6 +141,7 @@ func TestNobodyReceives(t *testing.T) {
 
 // User and password may stand in the URL, percent-encoded, or beside it.
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	const user, password = "ann@port", "p@ss/ %1:"
 	b := mosquitto.Start(t, mosquitto.Config{Users: map[string]string{user: password}})
 	encoded := settings.URL(strings.Replace(b.URL(), "mqtt://", "mqtt://ann%40port:p%40ss%2F%20%251%3A@", 1))

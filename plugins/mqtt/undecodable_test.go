@@ -16,6 +16,7 @@ import (
 // handler, no other message and no connection sees anything of it, and its dead
 // letter has what could be read.
 func TestUnreadableUserProperty(t *testing.T) {
+	t.Parallel()
 	far := embed(t, false)
 	p := proxy.Start(t, far.address)
 	s := servicetest.New(t)

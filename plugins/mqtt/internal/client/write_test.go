@@ -159,23 +159,40 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// A slow server is not one that does not read.
+// A slow server is not one that does not read: it may take longer than the limit for
+// all of it. The limit is long enough for a machine that stands still meanwhile.
 func TestSlowServer(t *testing.T) {
+	t.Parallel()
+	const stall = 5 * time.Second
 	srv := serve(t)
-	s, l, p := up(t, srv, Config{}, func(c *Client) { c.times.stall = 500 * time.Millisecond })
-	const total = 12 << 20
+	s, l, p := up(t, srv, Config{}, func(c *Client) { c.times.stall = stall })
+	for _, small := range []func(int) error{l.nc.(*net.TCPConn).SetWriteBuffer, p.nc.(*net.TCPConn).SetReadBuffer} {
+		if err := small(64 << 10); err != nil { // else the system takes most of it at once
+			t.Fatal(err)
+		}
+	}
+	const total = 8 << 20
 	l.Write(func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0xc0, 0}, total/2)...) })
 	began, n := time.Now(), 0
-	buf := make([]byte, 32<<10)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for n < total {
-		<-tick.C
+	buf := make([]byte, 16<<10)
+	read := func() {
 		k, err := io.ReadAtLeast(p.nc, buf, 1)
 		if err != nil {
 			t.Fatalf("after %d bytes and %v: %v", n, time.Since(began), err)
 		}
 		n += k
+	}
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for time.Since(began) < stall+stall/5 {
+		<-tick.C
+		read()
+	}
+	if l.Waiting() == 0 {
+		t.Fatal("the system has taken everything by itself")
+	}
+	for n < total {
+		read()
 	}
 	eventually(t, "all of it is counted", func() bool { return l.Written() == total })
 	if len(s.downs) > 0 {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore/core"
@@ -193,7 +192,7 @@ func TestAppendProperty(t *testing.T) {
 		if n := message.Size(&m, &p); n != len(b) {
 			rt.Fatalf("%d bytes, and said were %d", len(b), n)
 		}
-		if diff := cmp.Diff(m, again(t, b), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(m, again(t, b), alike); diff != "" {
 			rt.Fatal(diff)
 		}
 		if in := byLibrary(t, b); len(in.Properties.User) != len(m.Headers.Without("content-type", "reply-to", "correlation-id")) {

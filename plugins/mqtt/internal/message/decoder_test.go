@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/poison"
@@ -55,7 +54,7 @@ func TestDecode(t *testing.T) {
 				if f := d.Decode(received(t, tt.properties), &m); f != nil {
 					t.Fatal(f)
 				}
-				if diff := cmp.Diff(core.Message{Name: "a", Headers: tt.want, Payload: []byte("p")}, m, cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(core.Message{Name: "a", Headers: tt.want, Payload: []byte("p")}, m, alike); diff != "" {
 					t.Error(diff)
 				}
 				if cap(m.Headers) == len(m.Headers) {
@@ -121,7 +120,7 @@ func TestDecodeUndecodable(t *testing.T) {
 			if f == nil || f.Code != tt.code || f.Transient || !strings.Contains(f.Message, tt.words) || !strings.Contains(f.Message, `topic "a"`) {
 				t.Errorf("fault %v", f)
 			}
-			if diff := cmp.Diff(core.Message{Name: "a", Headers: tt.want, Payload: []byte("p")}, m, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(core.Message{Name: "a", Headers: tt.want, Payload: []byte("p")}, m, alike); diff != "" {
 				t.Error(diff)
 			}
 			if f := message.CheckCopy(&m); f != nil {

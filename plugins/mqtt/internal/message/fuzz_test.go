@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/message"
@@ -76,7 +75,7 @@ func FuzzDecode(f *testing.F) {
 				first.Headers[i].Name = name
 			}
 		}
-		if diff := cmp.Diff(first, second, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(first, second, alike); diff != "" {
 			t.Error(diff)
 		}
 	})

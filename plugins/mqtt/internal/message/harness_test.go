@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/core"
@@ -18,6 +20,13 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// alike are the options that messages are compared with: bytes as a whole, since
+// there are many.
+var alike = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.FilterValues(func(x, y []byte) bool { return len(x)+len(y) > 0 }, cmp.Comparer(bytes.Equal)),
+}
 
 // headers makes a list of names and values in turn.
 func headers(pairs ...string) core.Headers {
