@@ -27,7 +27,7 @@ func TestDescribe(t *testing.T) {
 		&spec.Settings: "url token token_file tls_ca tls_cert tls_key tls_verify_hostname default_subscription connect_timeout operation_timeout " +
 			"operation_retries operation_retry_delay max_message_size publish_timeout publish_window max_producers producer_name compression " +
 			"batching batch_delay batch_messages discovery_interval dead_letter_subscription connections listener_name",
-		&spec.Subscription: "subscription type pattern topics ack_timeout initial_position receiver_queue consumer_name",
+		&spec.Subscription: "subscription type pattern topics ack_timeout initial_position receiver_queue receiver_bytes consumer_name",
 		&spec.Publish:      "key ordering_key event_time sequence_id deliver_after",
 	} {
 		for name := range strings.FieldsSeq(names) {

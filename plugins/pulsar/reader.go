@@ -117,7 +117,7 @@ func (r *reader) feed(e *endpoint, c *client.Client) feed.Config {
 	o, s := &r.options, &e.settings
 	config := feed.Config{
 		Client: c, Subscription: r.subscription, Type: types[o.Type], Pattern: r.pattern,
-		Earliest: o.InitialPosition == settings.PositionEarliest, ReceiverQueue: o.ReceiverQueue, ConsumerName: o.ConsumerName,
+		Earliest: o.InitialPosition == settings.PositionEarliest, ReceiverQueue: o.ReceiverQueue, ReceiverBytes: int(o.ReceiverBytes), ConsumerName: o.ConsumerName,
 		Discovery: time.Duration(s.DiscoveryInterval), RetryDelay: time.Duration(s.OperationRetryDelay), Log: e.log,
 	}
 	if s.OperationRetries != nil {

@@ -28,6 +28,13 @@ type PulsarHoldMark struct {
 	Host    int64 `json:"host"`
 }
 
+// largePayload is that of messages of which the receiver queue has no room for as many as it could
+// hold, and largeBacklog is how many there are.
+const (
+	largePayload = 1 << 20
+	largeBacklog = 400
+)
+
 // holding is how many deliveries wait, and holdFor how long: past the measurement.
 const (
 	holding = 1000
@@ -36,8 +43,10 @@ const (
 
 // measureHold reads a backlog with a handler that is slow with some of it.
 func (q *pulsarSuite) measureHold(ctx context.Context, s PulsarHold) (_ PulsarHold, err error) {
-	row := PulsarRow{Kind: Consume, Batched: true, Payload: Base.Payload}
-	s.Payload, s.Backlog = row.Payload, q.plan.Backlog
+	if s.Payload == 0 {
+		s.Payload, s.Backlog = Base.Payload, q.plan.Backlog
+	}
+	row := PulsarRow{Kind: Consume, Batched: true, Payload: s.Payload}
 	topic, err := q.fill(ctx, row, s.Backlog)
 	if err != nil {
 		return s, err

@@ -57,7 +57,7 @@ func (q *pulsarSuite) measure(ctx context.Context) error {
 	if q.round > 1 || q.plan.Backlog == 0 {
 		return nil
 	}
-	for _, s := range []PulsarHold{{Held: holding}, {}} {
+	for _, s := range []PulsarHold{{Held: holding}, {}, {Payload: largePayload, Backlog: largeBacklog}} {
 		held, err := q.measureHold(ctx, s)
 		if err != nil {
 			return fmt.Errorf("measure a backlog: %w", err)
@@ -92,7 +92,7 @@ func (q *pulsarSuite) start(ctx context.Context, way, role, topic string, row Pu
 
 // fill returns a topic that keeps n messages of a row.
 func (q *pulsarSuite) fill(ctx context.Context, row PulsarRow, n int) (string, error) {
-	topic := fmt.Sprintf("filled-%t-%d-%d", row.Batched, row.Headers, n)
+	topic := fmt.Sprintf("filled-%t-%d-%d-%d", row.Batched, row.Payload, row.Headers, n)
 	if q.filled[topic] {
 		return topic, nil
 	}

@@ -135,6 +135,10 @@ type SubscribeOptions struct {
 	// ReceiverQueue is how many messages of one partition are read ahead.
 	// Default 1000.
 	ReceiverQueue int `json:"receiver_queue,omitempty" default:"1000" min:"1" max:"100000" doc:"The most messages of one partition that are read ahead."`
+	// ReceiverBytes is how many bytes of messages are read ahead, in all partitions
+	// together: where messages are large there are fewer of them, one of each partition
+	// at least. Default 32 MiB.
+	ReceiverBytes int64 `json:"receiver_bytes,omitempty" default:"33554432" min:"65536" max:"1073741824" doc:"The most bytes that are read ahead, in all partitions together."`
 	// ConsumerName is the name of the consumer at the broker. With TypeFailover the
 	// broker goes by it. Default: a unique one.
 	ConsumerName string `json:"consumer_name,omitempty" min:"1" doc:"The consumer's name at the broker; default: a unique one."`

@@ -41,6 +41,7 @@ type Batch struct {
 
 	from    *member // who gets the permits back
 	permits int     // that its entries took
+	bytes   int     // that its messages keep
 }
 
 // Stale reports whether the batch's messages come again by themselves, or were left

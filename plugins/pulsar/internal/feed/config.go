@@ -28,6 +28,7 @@ type Config struct {
 
 	Earliest      bool          // a new subscription begins at the earliest message, else at the latest
 	ReceiverQueue int           // messages that the broker sends ahead, for each partition
+	ReceiverBytes int           // bytes of them, in all partitions together, one message in each at least; 0 = 32 MiB
 	ConsumerName  string        // of all partitions' consumers, "" = one by chance
 	Discovery     time.Duration // between looks for partitions and topics
 	Attempts      int           // to open a partition at the start, 0 = until the context ends

@@ -130,6 +130,7 @@ func (f *Feed) forget(p *Partition) {
 	defer f.mu.Unlock()
 	if f.partitions[p.Topic] == p {
 		delete(f.partitions, p.Topic)
+		f.count.Store(int64(len(f.partitions)))
 	}
 }
 

@@ -36,8 +36,8 @@ func (m *member) Entry(d *wire.Delivery) {
 		return
 	}
 	b.permits += permits
-	m.size += len(d.Payload)
-	if len(messages) >= places(f.ReceiverQueue, 1, batchMessages) || m.size >= batchBytes {
+	b.bytes += d.Kept
+	if len(messages) >= places(f.ReceiverQueue, 1, batchMessages) || b.bytes >= batchBytes {
 		m.Pause()
 	}
 }
@@ -45,8 +45,11 @@ func (m *member) Entry(d *wire.Delivery) {
 // Pause passes on what was gathered.
 func (m *member) Pause() {
 	if b := m.building; b != nil && len(b.Messages) > 0 {
-		m.building, m.size = nil, 0
+		permits, bytes := b.permits, b.bytes
+		m.building = nil
+		m.hold(b)
 		m.pass(b)
+		m.flow(m.pace.arrived(permits, bytes, m.p.feed.share()))
 	}
 }
 

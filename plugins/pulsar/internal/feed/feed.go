@@ -5,12 +5,14 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
@@ -30,6 +32,8 @@ type Feed struct {
 	times times
 
 	batches  chan *Batch
+	held     atomic.Int64 // bytes that batches keep which were not released
+	count    atomic.Int64 // of partitions
 	spare    batches
 	openings chan struct{}  // one for each consumer that is being made
 	moving   chan struct{}  // holds one: no two seeks at a time
@@ -68,6 +72,7 @@ func open(ctx context.Context, c Config, t times) (*Feed, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.ReceiverBytes = cmp.Or(c.ReceiverBytes, defaultBytes)
 	if c.ConsumerName == "" { // brokers share out by names, and show them
 		c.ConsumerName = strings.ToLower(rand.Text()[:nameLetters])
 	}
@@ -137,7 +142,7 @@ func (f *Feed) Batches() <-chan *Batch { return f.batches }
 // are, the slice that they are in does not. The broker sends as many more in their place.
 func (f *Feed) Release(b *Batch) {
 	from, permits := b.from, b.permits
-	f.spare.give(b)
+	f.drop(b)
 	if from != nil {
 		from.give(permits)
 	}
@@ -162,6 +167,7 @@ func (f *Feed) add(n topic.Name, t *followed, earliest bool) *Partition {
 	}
 	p.ctx, p.cancel = context.WithCancel(f.ctx)
 	f.partitions[n] = p
+	f.count.Store(int64(len(f.partitions)))
 	return p
 }
 

@@ -81,6 +81,10 @@ func (p *Partition) watch(m *member) *seek {
 			return nil
 		case s := <-p.seeks:
 			return s
+		case <-m.flooded:
+			f.Log.Info("Pulsar consumer is made anew", "subscription", f.Subscription, "topic", p.Scope, "error", errFlooded)
+			m.pace.restart()
+			return nil
 		case <-m.doubted:
 			prove()
 		case <-look.C:

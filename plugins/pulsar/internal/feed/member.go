@@ -30,15 +30,16 @@ type member struct {
 	leave context.CancelCauseFunc
 	gone  atomic.Bool // the broker has it no more, or cannot be told
 
-	owed atomic.Int64 // permits that the broker can have back
+	pace pace         // of what the broker may send
+	held atomic.Int64 // bytes that its batches keep
 
 	// Of the goroutine that reads the connection.
 	building *Batch // what has come since the last pause, nil = nothing
-	size     int    // bytes of it
 
 	mute    bool          // the keeper's: the broker answers nothing
 	doubted chan struct{} // capacity 1: acks had no answer in time
 	proved  chan error    // capacity 1: what prove has found
+	flooded chan struct{} // capacity 1: too much of it waits
 
 	stop  chan struct{}  // closed with stopped
 	idle  chan struct{}  // closed: no ack is out, and none begins
@@ -55,7 +56,7 @@ type member struct {
 func newMember(p *Partition, conn *client.Conn) *member {
 	m := &member{
 		p: p, conn: conn,
-		stop: make(chan struct{}), doubted: make(chan struct{}, 1), proved: make(chan error, 1), idle: make(chan struct{}),
+		stop: make(chan struct{}), doubted: make(chan struct{}, 1), proved: make(chan error, 1), flooded: make(chan struct{}, 1), idle: make(chan struct{}),
 	}
 	m.life, m.leave = context.WithCancelCause(context.Background())
 	return m
@@ -65,6 +66,7 @@ var (
 	errSentAway = errors.New("the broker has closed the consumer")
 	errClosed   = errors.New("the subscription has ended")
 	errNoProof  = fmt.Errorf("the broker does not answer it: %w", context.DeadlineExceeded)
+	errFlooded  = errors.New("its messages are larger than those before, and too many of them wait")
 	errNoAnswer = fmt.Errorf("no answer yet: %w", context.DeadlineExceeded)
 )
 
@@ -90,23 +92,16 @@ func (m *member) lose(why error) {
 
 // flow lets the broker send so many messages more.
 func (m *member) flow(permits int) {
+	if permits <= 0 || m.gone.Load() {
+		return
+	}
 	m.conn.Send(func(dst []byte) []byte {
 		return wire.AppendFlow(dst, m.id, uint32(min(permits, math.MaxInt32))) //nolint:gosec // in range
 	})
 }
 
-// give gives permits back, in large parts: the broker always has some, half of the
-// receiver queue or all of a short one, once nothing waits to be taken. Any goroutine may
-// call it.
-func (m *member) give(permits int) {
-	part := int64(max(m.p.feed.ReceiverQueue/2, 1))
-	if m.owed.Add(int64(permits)) < part || m.gone.Load() {
-		return
-	}
-	if n := m.owed.Swap(0); n > 0 {
-		m.flow(int(n))
-	}
-}
+// give gives permits back. Any goroutine may call it.
+func (m *member) give(permits int) { m.flow(m.pace.left(permits)) }
 
 // ack acks entries. It waits for the answer no longer than a living consumer needs for
 // it, and has the keeper look after one that has none.

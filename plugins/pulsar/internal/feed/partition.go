@@ -23,6 +23,7 @@ type Partition struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when its keeper has ended
 	said   bool          // the keeper's: that it cannot be read
+	pace   *pace         // of the last consumer; who joins the next has it
 	seeks  chan *seek
 	unread unread
 
@@ -114,7 +115,8 @@ func (p *Partition) join(m *member) {
 	if epoch > 1 {
 		m.pass(p.mark(epoch, true))
 	}
-	m.flow(p.feed.ReceiverQueue)
+	m.flow(m.pace.begin(p.feed.ReceiverQueue, m.conn.MaxMessageSize(), p.feed.share(), p.pace))
+	p.pace = &m.pace
 }
 
 // part ends that m is the partition's consumer: nothing of it is passed on any more.

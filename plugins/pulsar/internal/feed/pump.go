@@ -9,7 +9,7 @@ func (m *member) pass(b *Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped {
-		m.p.feed.spare.give(b) // it comes again
+		m.p.feed.drop(b) // it comes again
 		return
 	}
 	if !m.pumping {
@@ -24,20 +24,22 @@ func (m *member) pass(b *Batch) {
 		return
 	}
 	if n := len(m.queue); n > 0 && m.queue[n-1].absorb(b, places(m.p.feed.ReceiverQueue, 1, batchMessages)) {
-		m.p.feed.spare.give(b)
+		b.from = nil // its bytes are kept by the other
+		m.p.feed.drop(b)
 		return
 	}
 	m.queue = append(m.queue, b)
 }
 
-// absorb adds the messages of a later batch, unless there are more than most then. It
-// reports whether it has.
+// absorb adds the messages of a later batch, unless there are more than most then, or
+// more than a batch may keep. It reports whether it has.
 func (b *Batch) absorb(next *Batch, most int) bool {
-	if len(b.Messages) == 0 || len(next.Messages) == 0 || len(b.Messages)+len(next.Messages) > most {
+	if len(b.Messages) == 0 || len(next.Messages) == 0 || len(b.Messages)+len(next.Messages) > most || b.bytes+next.bytes > batchBytes {
 		return false
 	}
 	b.Messages = append(b.Messages, next.Messages...)
 	b.permits += next.permits
+	b.bytes += next.bytes
 	return true
 }
 
@@ -47,8 +49,12 @@ func (m *member) pump() {
 	for {
 		m.mu.Lock()
 		if m.stopped || len(m.queue) == 0 {
+			left := m.queue
 			m.pumping, m.queue = false, nil
 			m.mu.Unlock()
+			for _, b := range left {
+				m.p.feed.drop(b)
+			}
 			return
 		}
 		b := m.queue[0]
@@ -58,7 +64,7 @@ func (m *member) pump() {
 		select {
 		case m.p.feed.batches <- b:
 		case <-m.stop:
-			m.p.feed.spare.give(b)
+			m.p.feed.drop(b)
 		}
 	}
 }

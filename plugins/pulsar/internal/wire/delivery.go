@@ -15,6 +15,9 @@ type Delivery struct {
 	// Count is how many messages the entry has, also those that are acked or were
 	// compacted away; it is set by Messages, to 1 where that is not known.
 	Count int
+	// Kept is how many bytes its messages keep: the entry, and what it was decompressed to;
+	// it is set by Messages.
+	Kept int
 
 	properties []Property // memory for those of messages
 	spread     int        // bytes of the entries that those are of

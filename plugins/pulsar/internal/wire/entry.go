@@ -91,7 +91,7 @@ type metadata struct {
 // two may be missing. In a batch the payload is messages, each with the size of its
 // metadata, its metadata, and its payload.
 func (d *Delivery) Messages(dst []Message) ([]Message, error) {
-	d.Count = 1
+	d.Count, d.Kept = 1, len(d.Payload)
 	d.share(len(d.Payload))
 	defer d.unshare()
 	b, summed, err := d.unwrap()
@@ -123,6 +123,7 @@ func (d *Delivery) Messages(dst []Message) ([]Message, error) {
 			return dst, e
 		}
 		payload = raw
+		d.Kept += len(raw)
 		d.share(len(raw))
 	}
 	if m.batch {
