@@ -36,7 +36,7 @@ java=$(java -version 2>&1)
 if [ "$(cat "$folder/java" 2>/dev/null)" != "$java" ] || [ ! -f "$folder/classes.jsa" ]; then
 	[ -n "$build" ] || build=$(mktemp -d "$cache/build.XXXXXX")
 	echo "archiving the classes of Pulsar, about 30 s on two cores" >&2
-	if "${GO:-go}" run ./internal/pulsarbroker/longshore-pulsar -archive "$build/classes.jsa" >&2 && [ -f "$build/classes.jsa" ]; then
+	if CGO_ENABLED=0 "${GO:-go}" run ./internal/pulsarbroker/longshore-pulsar -archive "$build/classes.jsa" >&2 && [ -f "$build/classes.jsa" ]; then
 		mv "$build/classes.jsa" "$folder/classes.jsa"
 		printf '%s\n' "$java" >"$build/java"
 		mv "$build/java" "$folder/java"

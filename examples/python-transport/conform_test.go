@@ -20,6 +20,7 @@ const maxLines = 300
 
 // TestConformance runs the whole suite, each case with a database of its own.
 func TestConformance(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "0") // of a program that the suite builds, so that what it imports is compiled once
 	plugintest.Run(t, plugintest.Subject{
 		Path:     setUp(t),
 		Settings: map[string]any{"path": plugintest.DirWord + "/queue.db"},

@@ -14,6 +14,7 @@ import (
 // published to a stream comes back through the group. LONGSHORE_CARD names a file
 // for the card.
 func TestConformance(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "0") // of the programs that are built, so that what they import is compiled once
 	s := startServer(t, "--appendonly", "yes", "--appendfsync", "no")
 	var opts []plugintest.Option
 	if card := os.Getenv("LONGSHORE_CARD"); card != "" {

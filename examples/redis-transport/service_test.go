@@ -18,6 +18,7 @@ import (
 
 // The service file does what its comment says.
 func TestService(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "0") // of the programs that are built, so that what they import is compiled once
 	s := startServer(t)
 	bin := t.TempDir()
 	for _, b := range [][2]string{{".", "."}, {"../..", "./cmd/longshore"}} {
