@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/host/hosttest"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // register is a service: orders lie in a database, and what is shipped goes to
 // another transport.

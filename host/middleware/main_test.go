@@ -9,13 +9,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/host/hosttest"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // service is a host with one subscription, orders, on a broker.
 type service struct {

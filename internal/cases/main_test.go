@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"go.uber.org/goleak"
 )
 
 // TestMain is a host in a process of its own where the environment says so, see
@@ -32,14 +30,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	pulsarShared.Main(m, goleak.Cleanup(func(code int) {
-		if left := filesIn(root); len(left) > 0 {
-			fmt.Fprintf(os.Stderr, "plugins left files behind: %s\n", strings.Join(left, ", "))
-			code = max(code, 1)
-		}
-		_ = os.RemoveAll(root)
-		os.Exit(code)
-	}))
+	code := pulsarShared.Run(m)
+	if left := filesIn(root); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "plugins left files behind: %s\n", strings.Join(left, ", "))
+		code = max(code, 1)
+	}
+	_ = os.RemoveAll(root)
+	os.Exit(code)
 }
 
 // filesIn lists what is in a folder and in the folders right below it.

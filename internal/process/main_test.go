@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/internal/handshake"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/internal/testplugin/control"
 )
 
@@ -56,12 +55,7 @@ func testMain(m *testing.M) int {
 	if errors.Join(os.Setenv(envBin, bin), os.Setenv("GORACE", "atexit_sleep_ms=0")) != nil {
 		return 1
 	}
-	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	return leaktest.Run(m)
 }
 
 // pluginPath is the path of the plugin under test.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
 // Broker is a broker as one test has it. Its methods may be called by any
@@ -56,23 +56,12 @@ type Shared struct {
 	err    error
 }
 
-// Main runs the tests, ends the broker, and fails where goroutines are left; call
-// it in TestMain. It does not return.
-func (s *Shared) Main(m *testing.M, options ...goleak.Option) {
-	goleak.VerifyTestMain(running{m, s}, options...)
-}
+// Main runs the tests in TestMain, ends the broker, and exits: with an error also
+// where goroutines are left.
+func (s *Shared) Main(m *testing.M) { os.Exit(s.Run(m)) }
 
-// running runs the tests and ends the broker behind them.
-type running struct {
-	m *testing.M
-	s *Shared
-}
-
-// Run runs them.
-func (r running) Run() int {
-	defer r.s.end()
-	return r.m.Run()
-}
+// Run is Main with the code returned to exit with.
+func (s *Shared) Run(m *testing.M) int { return leaktest.Run(m, s.end) }
 
 // end ends the broker.
 func (s *Shared) end() {

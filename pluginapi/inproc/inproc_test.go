@@ -11,17 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/frame"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/internal/link"
 	"github.com/longshore-go/longshore/internal/process"
 	"github.com/longshore-go/longshore/internal/transportpb"
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var _ process.Generation = (*Generation)(nil)
 

@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/file"
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 		serveUntilKilled(path)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // newPath is a path in a folder of the test's own.

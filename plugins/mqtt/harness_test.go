@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
@@ -18,7 +17,7 @@ func TestMain(m *testing.M) {
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
 		_ = p.Value.Set("4") // whatever processors there are: most of what the tests do is wait
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // kept are settings with a session that the server keeps.

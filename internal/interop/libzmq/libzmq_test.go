@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/internal/interop/libzmq"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestSocketsOfTwoProcesses(t *testing.T) {
 	a, b := libzmq.Start(t), libzmq.Start(t)

@@ -5,12 +5,11 @@ package zmqtest_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/internal/interop/zmqtest"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestPython(t *testing.T) {
 	p := zmqtest.Python(t, `

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/internal/memory"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/internal/memory/settings"
@@ -19,7 +18,7 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // plenty is a window that no test uses up.
 var plenty = pluginapi.Room{Messages: 1000, Bytes: 1 << 20}

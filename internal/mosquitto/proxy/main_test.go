@@ -5,7 +5,7 @@ package proxy_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -15,12 +15,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mochi-mqtt/server/v2/packets"
-	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // The bundled lines hold what the demo needs: a few hundred airports, each once,
 // and some of every kind of trouble.

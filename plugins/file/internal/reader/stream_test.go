@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // created is the creation time of the first file of a test.
 const created = 1_700_000_000_000

@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
 )
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 		writeUntilKilled(task)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // born is when the clocks of tests begin.

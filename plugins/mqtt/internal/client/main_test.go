@@ -6,12 +6,12 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/longshore-go/longshore/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(rootsVariable) != "" {
 		os.Exit(connectWithSystemRoots())
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

@@ -12,16 +12,15 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/carry"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/intake"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // wide is room for anything.
 var wide = pluginapi.Room{Messages: 1 << 16, Bytes: 1 << 40}

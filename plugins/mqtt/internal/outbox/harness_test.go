@@ -9,15 +9,15 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // wire is a connection whose operating system takes as much as a test says.
 type wire struct {

@@ -9,12 +9,11 @@ import (
 	"io"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // pieces hands out its bytes in pieces of the given sizes, again and again.
 type pieces struct {

@@ -13,15 +13,15 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/plugins/internal/fault"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/client"
 	"github.com/longshore-go/longshore/plugins/mqtt/internal/packet"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // wire is a connection that keeps what is written to it.
 type wire struct {

@@ -5,14 +5,13 @@ package message
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // source is partition 3 of public/default/orders, subscribed as "orders".
 func source() *Source {

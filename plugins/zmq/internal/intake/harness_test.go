@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
-	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/intake"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
@@ -25,7 +25,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // testLimit bounds a test on a busy machine, with the race detector on.
 const testLimit = 2 * time.Minute

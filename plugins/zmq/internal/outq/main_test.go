@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // limit is how long a test waits for what must happen.
 const limit = 20 * time.Second

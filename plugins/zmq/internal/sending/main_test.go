@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
-	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/interop/zmqtest"
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/message"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/outq"
@@ -23,7 +23,7 @@ import (
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // at is an address as a Config has it.
 func at(address string) func() string { return func() string { return address } }

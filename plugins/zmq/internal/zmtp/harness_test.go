@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
-	"go.uber.org/goleak"
 
+	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/plugins/zmq/internal/zmtp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // limit bounds a test on a busy machine, with the race detector on.
 const limit = time.Minute
