@@ -76,20 +76,22 @@ func TestDeadlineEndsACall(t *testing.T) {
 
 func TestDeathIsLost(t *testing.T) {
 	kinds(t, func(t *testing.T, open opener) {
-		busy, gone := make(chan struct{}), make(chan struct{}, 3)
+		busy, gone := make(chan struct{}, 3), make(chan struct{}, 3)
 		l, die := open(t, &server{
 			request: func(ctx context.Context, _ *pb.RequestRequest) (*pb.RequestResponse, error) {
-				close(busy)
+				busy <- struct{}{}
 				<-ctx.Done()
 				gone <- struct{}{}
 				return nil, ctx.Err()
 			},
 			subscribe: func(s link.ServerSubscribeStream) error {
+				busy <- struct{}{}
 				<-s.Context().Done()
 				gone <- struct{}{}
 				return s.Context().Err()
 			},
 			publish: func(s link.ServerPublishStream) error {
+				busy <- struct{}{}
 				_, err := s.Recv()
 				gone <- struct{}{}
 				return err
@@ -119,7 +121,11 @@ func TestDeathIsLost(t *testing.T) {
 			_, err := out.Recv(nil)
 			lost("publish", err)
 		})
-		<-busy
+		within(t, "all three", func() {
+			for range 3 {
+				<-busy
+			}
+		})
 		die()
 		within(t, "host", wg.Wait)
 		within(t, "plugin", func() {

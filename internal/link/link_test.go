@@ -142,7 +142,7 @@ func serve(t testing.TB, g *grpc.Server) *grpc.ClientConn {
 }
 
 // limit bounds every wait of the tests.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // within fails the test when f takes longer than the limit.
 func within(t *testing.T, what string, f func()) {

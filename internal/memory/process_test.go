@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // limit bounds a test on a busy machine.
-const limit = time.Minute
+const limit = 2 * time.Minute
 
 // lines is a log's text.
 type lines struct {
@@ -50,7 +50,7 @@ func start(ctx context.Context, t *testing.T, b *memtest.Bench, log *lines) (*pr
 	t.Helper()
 	p, err := process.Start(ctx, 1, process.Options{
 		Name: "memory", Path: b.Path, Env: []string{memory.EnvAddress}, Endpoint: "mem",
-		Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Logger: slog.New(slog.NewTextHandler(log, nil)), StartLimit: limit,
 	})
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func TestNoise(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.Link().Close(ctx, &transportpb.CloseRequest{Limit: int64(time.Second)}); err != nil {
+	if _, err := p.Link().Close(ctx, &transportpb.CloseRequest{Limit: int64(limit)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.End(ctx); err != nil {

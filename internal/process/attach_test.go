@@ -88,11 +88,7 @@ func TestReattach(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-p.Done():
-	case <-time.After(5 * time.Second):
-		t.Error("the end is not noticed")
-	}
+	ends(t, "the end is noticed", p.Done())
 	if err := p.End(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -159,7 +155,7 @@ func TestByHand(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, pluginPath(), tt.args...)
 			var out, stderr strings.Builder

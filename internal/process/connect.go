@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -48,10 +49,16 @@ func newClient(r *procRunner, limit time.Duration) *plugin.Client {
 	})
 }
 
+// noConnectLimit is longer than any start: gRPC's own limit of 20 s would run on
+// while the host is stopped, and hide a start limit that is longer.
+const noConnectLimit = 24 * time.Hour
+
 // dialOptions are what every connection to a plugin is made with.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithIdleTimeout(0), // the socket's file is gone: there is no second connection
+		// The start limit ends an attempt, by killing the plugin.
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: noConnectLimit}),
 		grpc.WithChainStreamInterceptor(spareStdio),
 	}
 }

@@ -27,13 +27,10 @@ import (
 
 // hostConfig is what a host process is told.
 type hostConfig struct {
-	Stdio     bool
-	NoClose   bool // End without a Close before
-	Optional  bool
-	Crashes   int
-	Heartbeat time.Duration
-	Start     time.Duration
-	End       time.Duration
+	Stdio   bool
+	NoClose bool // End without a Close before
+	Start   time.Duration
+	End     time.Duration
 }
 
 // event is what a host process tells, on descriptor 3.
@@ -64,7 +61,7 @@ func hostMain() int {
 	defer cancel()
 	o := Options{
 		Name: "test", Path: pluginPath(), Env: control.Env(), Endpoint: "in",
-		Heartbeat: c.Heartbeat, StartLimit: c.Start, EndLimit: c.End,
+		StartLimit: c.Start, EndLimit: c.End,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if c.Stdio {
@@ -78,7 +75,7 @@ func hostMain() int {
 		}
 		say(event{Name: "start", Generation: n, PID: p.PID()})
 		return p, nil
-	}, RestartPolicy{First: 10 * time.Millisecond, Optional: c.Optional, Crashes: c.Crashes}, Hooks{
+	}, RestartPolicy{First: 10 * time.Millisecond}, Hooks{
 		Up: h.up,
 		Down: func(g Generation, cause error) {
 			say(event{Name: "down", Generation: g.Generation(), PID: g.PID(), Text: cause.Error()})
@@ -219,6 +216,7 @@ type hostProc struct {
 type hostSetup struct {
 	config hostConfig
 	mode   string
+	quick  bool // the plugin is that of quickPath
 	hold   func(step string) bool
 	attach func(*exec.Cmd) // to a terminal, for instance
 }
@@ -231,7 +229,7 @@ func startHost(t *testing.T, s hostSetup) *hostProc {
 		s.hold = func(string) bool { return false }
 	}
 	if s.config.Start == 0 {
-		s.config.Start = 10 * time.Second
+		s.config.Start = patience
 	}
 	if s.config.End == 0 {
 		s.config.End = 500 * time.Millisecond
@@ -259,6 +257,9 @@ func startHost(t *testing.T, s hostSetup) *hostProc {
 		envHost+"="+string(config), control.EnvMode+"="+s.mode, control.EnvControl+"="+server.Path,
 		"XDG_RUNTIME_DIR="+h.root, "TMPDIR="+h.root,
 	)
+	if s.quick {
+		h.cmd.Env = append(h.cmd.Env, envBin+"="+filepath.Dir(quickPath(t)))
+	}
 	h.cmd.ExtraFiles = []*os.File{w}
 	h.cmd.Stderr = h.stderr
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -303,9 +304,9 @@ func (h *hostProc) cleanUp() {
 }
 
 // next waits for an event, and returns it.
-func (h *hostProc) next(name string, limit time.Duration) event {
+func (h *hostProc) next(name string) event {
 	h.t.Helper()
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		select {
@@ -321,7 +322,7 @@ func (h *hostProc) next(name string, limit time.Duration) event {
 				h.t.Fatalf("the host ended before it told %q: %s", name, e.Text)
 			}
 		case <-timer.C:
-			h.t.Fatalf("not within %v: event %q", limit, name)
+			h.t.Fatalf("not within %v: event %q", patience, name)
 		}
 	}
 }
@@ -329,7 +330,7 @@ func (h *hostProc) next(name string, limit time.Duration) event {
 // visit waits for a plugin at a step.
 func (h *hostProc) visit() *control.Visit {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	v, err := h.server.Next(ctx)
 	if err != nil {
@@ -345,18 +346,11 @@ func (h *hostProc) signal(s syscall.Signal) {
 	}
 }
 
-// gone checks that within the limit neither host nor plugin nor file is left.
-func (h *hostProc) gone(limit time.Duration) {
+// gone waits until neither host nor plugin nor file is left.
+func (h *hostProc) gone() {
 	h.t.Helper()
-	began := time.Now()
-	eventually(h.t, limit, "the host has ended", func() bool { return closed(h.waited) })
-	h.plugins(limit - time.Since(began))
-}
-
-// plugins checks that within the limit no plugin and no file is left.
-func (h *hostProc) plugins(limit time.Duration) {
-	h.t.Helper()
-	eventually(h.t, max(limit, time.Millisecond), "nothing is left", func() bool {
+	ends(h.t, "the host has ended", h.waited)
+	eventually(h.t, "nothing is left", func() bool {
 		for _, pid := range h.server.PIDs() {
 			if alive(pid) {
 				return false

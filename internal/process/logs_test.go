@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,38 @@ func TestEachLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is in a pipe whose end does not come is read, and no more than it holds.
+func TestPipeReaderBehindItsDeadline(t *testing.T) {
+	lines := func(r *os.File) (n int) {
+		if err := r.SetReadDeadline(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		eachLine(&pipeReader{f: r}, func([]byte) { n++ })
+		return n
+	}
+	r, w := pipe(t)
+	if n := lines(r); n != 0 {
+		t.Errorf("%d lines in an empty pipe", n)
+	}
+	if _, err := w.WriteString(strings.Repeat("last words\n", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if n := lines(r); n != 1000 {
+		t.Errorf("%d lines of 1000", n)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for _, err := w.WriteString("more\n"); err == nil; _, err = w.WriteString("more\n") {
+		}
+	}()
+	if n := lines(r); n > 2*pipeRoom/len("more\n") {
+		t.Errorf("%d lines of an endless writer", n)
+	}
+	_ = r.Close()
+	<-ended
 }
 
 func FuzzParseRecord(f *testing.F) {

@@ -18,12 +18,15 @@ import (
 
 	"github.com/longshore-go/longshore/internal/handshake"
 	"github.com/longshore-go/longshore/internal/leaktest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/testplugin/control"
 )
 
 const (
 	envBin  = "LONGSHORE_TEST_BIN"  // folder with the plugin under test
 	envHost = "LONGSHORE_TEST_HOST" // set in a test binary that is to be a host
+
+	testPlugin = "github.com/longshore-go/longshore/internal/testplugin/longshore-transport-test"
 )
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -46,7 +49,7 @@ func testMain(m *testing.M) int {
 	if raceEnabled {
 		build.Args = append(build.Args, "-race")
 	}
-	build.Args = append(build.Args, "github.com/longshore-go/longshore/internal/testplugin/longshore-transport-test")
+	build.Args = append(build.Args, testPlugin)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the plugin under test: %v\n%s", err, out)
 		return 1
@@ -61,17 +64,27 @@ func testMain(m *testing.M) int {
 // pluginPath is the path of the plugin under test.
 func pluginPath() string { return filepath.Join(os.Getenv(envBin), handshake.FilePrefix+"test") }
 
+// quickPath is the path of the plugin under test without the race detector, with
+// which a process takes four times as long to start: where many are started.
+func quickPath(t *testing.T) string {
+	t.Helper()
+	return programtest.Path(t, testPlugin)
+}
+
 // mode starts the plugin under test in a mode. Modes come by the environment,
 // so a test that sets one runs alone; those beside others use a hostProcess.
 func mode(t *testing.T, name string) Options {
 	t.Helper()
 	t.Setenv(control.EnvMode, name)
-	return Options{Name: "test", Path: pluginPath(), Env: control.Env(), Logger: testLogger(t)}
+	return Options{Name: "test", Path: pluginPath(), Env: control.Env(), Logger: testLogger(t), StartLimit: patience}
 }
 
 func testLogger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
+
+// patience bounds the wait for what must happen: on a busy machine it takes long.
+const patience = 2 * time.Minute
 
 // start starts a plugin that must start, and ends it at the end of the test.
 func start(t *testing.T, o Options) *Process {
@@ -89,12 +102,20 @@ func start(t *testing.T, o Options) *Process {
 }
 
 // eventually waits for a condition.
-func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for until := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
+	for until := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("not within %v: %s", limit, what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
+	}
+}
+
+// ends waits until a channel is closed.
+func ends(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	if !within(context.Background(), done, patience) {
+		t.Fatalf("not within %v: %s", patience, what)
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // lineLimit is the longest line that is kept whole; what follows of a longer
@@ -57,6 +60,34 @@ func cutLong(line []byte, f func([]byte)) {
 		line = line[lineLimit:]
 	}
 	f(line)
+}
+
+// pipeRoom is the most that a pipe holds where the system's limit is not raised.
+const pipeRoom = 1 << 20
+
+// pipeReader reads a pipe until its end; once the pipe's read deadline has
+// passed, what is in it still, and no more than it holds.
+type pipeReader struct {
+	f    *os.File
+	late int // bytes read behind the deadline
+}
+
+func (p *pipeReader) Read(b []byte) (int, error) {
+	n, err := p.f.Read(b)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	conn, err := p.f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = conn.Control(func(fd uintptr) { n, failed = unix.Read(int(fd), b) }) // does not block: os.Pipe's
+	if err = errors.Join(err, failed); err != nil || n == 0 || p.late >= pipeRoom {
+		return 0, io.EOF
+	}
+	p.late += n
+	return n, nil
 }
 
 // lineWriter passes on what is written to it line by line. Its one user writes

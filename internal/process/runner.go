@@ -16,9 +16,9 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 )
 
-// pipeGrace is how long a dead plugin's pipes are still read. Their end would
-// be the sign that all is read, but a grandchild that left the group may hold
-// them for ever.
+// pipeGrace is how long the end of a dead plugin's pipes is waited for, the sign
+// that all is read. A grandchild that left the group may hold them for ever; then
+// what is in them is read.
 const pipeGrace = 200 * time.Millisecond
 
 // procRunner runs one plugin process for go-plugin, whose own runner forces the
@@ -77,13 +77,13 @@ func (r *procRunner) Start(context.Context) error {
 func (r *procRunner) read(child *child, pipes *pipes) {
 	var readers sync.WaitGroup
 	readers.Go(func() {
-		eachLine(pipes.stdout, r.stdoutLine)
+		eachLine(&pipeReader{f: pipes.stdout}, r.stdoutLine)
 		r.mu.Lock()
 		r.silent = true
 		r.mu.Unlock()
 		r.handshake.end()
 	})
-	readers.Go(func() { eachLine(pipes.stderr, r.logged.stderr) })
+	readers.Go(func() { eachLine(&pipeReader{f: pipes.stderr}, r.logged.stderr) })
 	ended := make(chan struct{})
 	go func() {
 		readers.Wait()
@@ -96,10 +96,13 @@ func (r *procRunner) read(child *child, pipes *pipes) {
 		select {
 		case <-ended:
 		case <-grace.C:
+			// The plugin's last words may be in there still.
+			_ = pipes.stdout.SetReadDeadline(time.Now())
+			_ = pipes.stderr.SetReadDeadline(time.Now())
+			<-ended
 		}
 		_ = pipes.stdout.Close()
 		_ = pipes.stderr.Close()
-		<-ended
 	})
 }
 

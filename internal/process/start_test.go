@@ -29,7 +29,9 @@ func privateRoot(t *testing.T) string {
 
 func TestStartServesAndEnds(t *testing.T) {
 	root := privateRoot(t)
-	p := start(t, mode(t, ""))
+	o := mode(t, "")
+	o.EndLimit = patience
+	p := start(t, o)
 	if left := leftIn(t, root); len(left) > 0 {
 		t.Errorf("on disk while it runs: %v", left)
 	}
@@ -41,7 +43,7 @@ func TestStartServesAndEnds(t *testing.T) {
 	if err := p.End(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > defaultEndLimit {
+	if took := time.Since(began); took >= patience {
 		t.Errorf("the end took %v: the leash does not end it", took)
 	}
 	if alive(pid) {
@@ -55,7 +57,6 @@ func TestStartServesAndEnds(t *testing.T) {
 // L-04 and the rest of what a plugin can do wrong between execution and
 // Describe. Each leaves neither process nor file.
 func TestStartFails(t *testing.T) {
-	const limit = 600 * time.Millisecond
 	tests := []struct {
 		name   string
 		mode   string
@@ -85,16 +86,26 @@ func TestStartFails(t *testing.T) {
 			server, visited := visitors(t)
 			t.Setenv(control.EnvArg, shortDir(t))
 			o := mode(t, tt.mode)
-			o.Endpoint, o.StartLimit = "in", limit
-			began := time.Now()
-			_, err := Start(t.Context(), 1, o)
-			took := time.Since(began)
-
-			var start *StartError
-			if !errors.As(err, &start) {
-				t.Fatalf("got %v, want a StartError", err)
+			o.Endpoint = "in"
+			if tt.waits {
+				o.StartLimit = 500 * time.Millisecond
 			}
-			t.Log(err)
+			var start *StartError
+			for ; ; o.StartLimit *= 2 { // which may be too short for it to come so far
+				began := time.Now()
+				_, err := Start(t.Context(), 1, o)
+				took := time.Since(began)
+				if !errors.As(err, &start) {
+					t.Fatalf("got %v, want a StartError", err)
+				}
+				t.Log(err)
+				if tt.waits != (took >= o.StartLimit) {
+					t.Errorf("took %v of %v", took, o.StartLimit)
+				}
+				if !tt.waits || o.StartLimit > patience || start.Stage == tt.stage && (tt.output == "" || start.Output != "") && len(server.PIDs()) > 0 {
+					break
+				}
+			}
 			if start.Stage != tt.stage && tt.mode != "gone" { // it dies while the host connects
 				t.Errorf("stage: got %s, want %s", start.Stage, tt.stage)
 			}
@@ -106,9 +117,6 @@ func TestStartFails(t *testing.T) {
 			}
 			if tt.output != "" && start.Output != tt.output {
 				t.Errorf("output: got %q, want %q", start.Output, tt.output)
-			}
-			if tt.waits != (took >= limit) || took > limit+2*time.Second {
-				t.Errorf("took %v of %v", took, limit)
 			}
 			if left := leftIn(t, root); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
@@ -189,11 +197,7 @@ func TestPluginsOfOthers(t *testing.T) {
 				defer close(done)
 				configure(t, p)
 			}()
-			select {
-			case <-done:
-			case <-time.After(10 * time.Second):
-				t.Fatal("Configure does not return")
-			}
+			ends(t, "Configure returns", done)
 			if err := p.End(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -213,25 +217,22 @@ func TestGrandchildHoldsThePipes(t *testing.T) {
 				child := readPID(t, file)
 				t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) })
 
-				began := time.Now()
+				// The grandchild would hold the pipes for ten minutes.
 				if how == "kill -9" {
 					if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 						t.Fatal(err)
 					}
-					select {
-					case <-p.Done():
-					case <-time.After(2 * time.Second):
-						t.Fatal("the death is not noticed")
-					}
+					ends(t, "the death is noticed", p.Done())
 				}
+				began := time.Now()
 				if err := p.End(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(began); took > 2*time.Second {
+				if took := time.Since(began); took > patience {
 					t.Errorf("the end took %v", took)
 				}
 				if name == "grandchild" {
-					eventually(t, time.Second, "the grandchild is gone", func() bool { return !alive(child) })
+					eventually(t, "the grandchild is gone", func() bool { return !alive(child) })
 				}
 			})
 		}
@@ -241,7 +242,7 @@ func TestGrandchildHoldsThePipes(t *testing.T) {
 func readPID(t *testing.T, file string) int {
 	t.Helper()
 	var pid int
-	eventually(t, 5*time.Second, "the pid is written", func() bool {
+	eventually(t, "the pid is written", func() bool {
 		text, _ := os.ReadFile(file)
 		pid, _ = strconv.Atoi(string(text))
 		return pid > 0
@@ -255,13 +256,15 @@ func TestStartIsStopped(t *testing.T) {
 	for _, name := range []string{"silent", "mute"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		began := time.Now()
-		_, err := Start(ctx, 1, mode(t, name))
+		o := mode(t, name)
+		o.StartLimit = 2 * patience
+		_, err := Start(ctx, 1, o)
 		cancel()
 		var start *StartError
 		if !errors.As(err, &start) || !strings.Contains(start.Reason, "stopped") {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > patience {
 			t.Errorf("%s: took %v", name, took)
 		}
 	}
@@ -275,6 +278,7 @@ func TestRefusedConfigurationLeavesNothing(t *testing.T) {
 	root := privateRoot(t)
 	server, visited := visitors(t)
 	o := mode(t, "refuses")
+	o.Path = quickPath(t)
 	for range 50 {
 		p, err := Start(t.Context(), 1, o)
 		if err != nil {
@@ -322,7 +326,9 @@ func TestEndByForce(t *testing.T) {
 		}
 	})
 	t.Run("impatient", func(t *testing.T) {
-		p := start(t, mode(t, ""))
+		o := mode(t, "")
+		o.EndLimit = 2 * patience
+		p := start(t, o)
 		suspend(t, p.PID())
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -330,22 +336,23 @@ func TestEndByForce(t *testing.T) {
 		if err := p.End(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > defaultEndLimit {
+		if took := time.Since(began); took > patience {
 			t.Errorf("took %v", took)
 		}
 	})
 	t.Run("deaf", func(t *testing.T) {
-		p := start(t, mode(t, "deaf"))
+		o := mode(t, "deaf")
+		o.EndLimit = patience
+		p := start(t, o)
 		configure(t, p)
 		if _, err := p.Link().Connect(t.Context(), &transportpb.ConnectRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
 		if err := p.End(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > 2*time.Second || p.Exit().Signal != nil {
-			t.Errorf("took %v, %v", took, p.Exit())
+		if p.Exit().Signal != nil {
+			t.Errorf("it did not end by itself: %v", p.Exit())
 		}
 	})
 }
@@ -359,7 +366,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 	for _, size := range []int{3 << 20, 5 << 20, frame.MaxPayload - 100} {
 		r, err := p.Link().Request(t.Context(), &transportpb.RequestRequest{
-			Outgoing: &transportpb.Outgoing{Id: 1, Name: "echo", Payload: make([]byte, size)}, Timeout: int64(time.Minute),
+			Outgoing: &transportpb.Outgoing{Id: 1, Name: "echo", Payload: make([]byte, size)}, Timeout: int64(patience),
 		})
 		if err != nil {
 			t.Fatalf("%d bytes: %v", size, err)
@@ -390,7 +397,7 @@ func suspend(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, "the process is stopped", func() bool { return state(pid) == "T" })
+	eventually(t, "the process is stopped", func() bool { return state(pid) == "T" })
 }
 
 // L-13: a plugin sees the allow-list, what is passed on by name, and what the

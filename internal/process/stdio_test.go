@@ -95,7 +95,7 @@ func (m *terminal) typed(text string) {
 // expect waits for a line.
 func (m *terminal) expect(want string) {
 	m.t.Helper()
-	timer := time.NewTimer(10 * time.Second)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		select {
@@ -121,20 +121,21 @@ func (m *terminal) flags() int {
 // TG-18, TG-19: in the foreground a stdio plugin reads the terminal, an
 // interrupt ends the host in order, and no flag of the terminal changes.
 func TestTerminalForeground(t *testing.T) {
+	t.Parallel()
 	m := openTerminal(t)
 	before := m.flags()
 	h := startHost(t, hostSetup{config: hostConfig{Stdio: true}, mode: "echo", attach: m.attach})
-	up := h.next("up", 20*time.Second)
+	up := h.next("up")
 	m.typed("hello\n")
 	m.expect("echo hello")
 	if got := m.flags(); got != before {
 		t.Errorf("flags of the terminal: got %#x, want %#x", got, before)
 	}
 	m.typed("\x03") // to host and plugin alike
-	if e := h.next("end", 5*time.Second); e.Text != "" {
+	if e := h.next("end"); e.Text != "" {
 		t.Errorf("the host ended with %s", e.Text)
 	}
-	h.gone(2 * time.Second)
+	h.gone()
 	if strings.Contains(strings.Join(h.seen, " "), "down") {
 		t.Errorf("the plugin %d died first: %v", up.PID, h.seen)
 	}
@@ -142,18 +143,19 @@ func TestTerminalForeground(t *testing.T) {
 
 // L-02: a plugin without the terminal is not in its group.
 func TestTerminalOfOtherPlugins(t *testing.T) {
+	t.Parallel()
 	m := openTerminal(t)
 	h := startHost(t, hostSetup{attach: m.attach})
-	up := h.next("up", 20*time.Second)
+	up := h.next("up")
 	if group, err := syscall.Getpgid(up.PID); err != nil || group != up.PID {
 		t.Errorf("the plugin's group is %d, %v", group, err)
 	}
-	h.next("flow", 20*time.Second)
+	h.next("flow")
 	m.typed("\x03")
-	if e := h.next("end", 5*time.Second); e.Text != "" {
+	if e := h.next("end"); e.Text != "" {
 		t.Errorf("the host ended with %s", e.Text)
 	}
-	h.gone(2 * time.Second)
+	h.gone()
 	if strings.Contains(strings.Join(h.seen, " "), "down") {
 		t.Error("the plugin died first")
 	}
@@ -162,9 +164,10 @@ func TestTerminalOfOtherPlugins(t *testing.T) {
 // TG-18: in the background reading the terminal stops host and plugin, as it
 // stops any job, and in the foreground both go on.
 func TestTerminalBackground(t *testing.T) {
+	t.Parallel()
 	m := openTerminal(t)
 	h := startHost(t, hostSetup{
-		config: hostConfig{Stdio: true, Heartbeat: 200 * time.Millisecond}, mode: "echo",
+		config: hostConfig{Stdio: true}, mode: "echo",
 		attach: func(c *exec.Cmd) {
 			m.attach(c)
 			for i, v := range c.Env {
@@ -175,7 +178,7 @@ func TestTerminalBackground(t *testing.T) {
 			c.Env = append(c.Env, envHost+"=shell")
 		},
 	})
-	up := h.next("up", 20*time.Second)
+	up := h.next("up")
 	group, err := syscall.Getpgid(up.PID)
 	if err != nil || group == up.PID {
 		t.Fatalf("the plugin's group is %d, %v: not the host's", group, err)
@@ -183,18 +186,18 @@ func TestTerminalBackground(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
 	m.typed("hello\n")
 	for _, pid := range []int{group, up.PID} {
-		eventually(t, 10*time.Second, "the job is stopped", func() bool { return state(pid) == "T" })
+		eventually(t, "the job is stopped", func() bool { return state(pid) == "T" })
 	}
-	time.Sleep(1500 * time.Millisecond) // longer than heartbeats may be missed
+	time.Sleep(stopped)
 	h.signal(syscall.SIGUSR1)
 	m.expect("echo hello")
 	m.typed("again\n")
 	m.expect("echo again")
 	m.typed("\x03")
-	if e := h.next("end", 5*time.Second); e.Text != "" {
+	if e := h.next("end"); e.Text != "" {
 		t.Errorf("the host ended with %s", e.Text)
 	}
-	h.gone(2 * time.Second)
+	h.gone()
 	if strings.Contains(strings.Join(h.seen, " "), "down") {
 		t.Errorf("the plugin was killed: %v", h.seen)
 	}
@@ -203,18 +206,19 @@ func TestTerminalBackground(t *testing.T) {
 // L-02: a signal to the whole group reaches host and stdio plugin; the plugin
 // outlives the host's drain.
 func TestSignalToTheGroup(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
 			r, w := pipe(t)
 			h := startHost(t, hostSetup{config: hostConfig{Stdio: true}, mode: "echo", attach: func(c *exec.Cmd) { c.Stdin = r }})
-			h.next("up", 20*time.Second)
+			h.next("up")
 			if err := syscall.Kill(-h.cmd.Process.Pid, s); err != nil {
 				t.Fatal(err)
 			}
-			if e := h.next("end", 5*time.Second); e.Text != "" {
+			if e := h.next("end"); e.Text != "" {
 				t.Errorf("the host ended with %s", e.Text)
 			}
-			h.gone(2 * time.Second)
+			h.gone()
 			if strings.Contains(strings.Join(h.seen, " "), "down") {
 				t.Errorf("the plugin died first: %v", h.seen)
 			}
@@ -239,10 +243,11 @@ func pipe(t *testing.T) (r, w *os.File) {
 // S-06: only the stdio plugin holds the host's stdin, and only as long as the
 // host lives: then the writer before it learns that nobody reads.
 func TestStdinEndsWithTheHost(t *testing.T) {
+	t.Parallel()
 	inR, inW := pipe(t)
 	outR, outW := pipe(t)
 	h := startHost(t, hostSetup{config: hostConfig{Stdio: true}, mode: "echo", attach: func(c *exec.Cmd) { c.Stdin, c.Stdout = inR, outW }})
-	up := h.next("up", 20*time.Second)
+	up := h.next("up")
 	_ = inR.Close()
 	_ = outW.Close()
 	got := bufio.NewScanner(outR)
@@ -258,11 +263,11 @@ func TestStdinEndsWithTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.signal(syscall.SIGKILL)
-	eventually(t, 2*time.Second, "the writer gets a broken pipe", func() bool {
+	eventually(t, "the writer gets a broken pipe", func() bool {
 		_, err := inW.WriteString("more\n")
 		return errors.Is(err, syscall.EPIPE)
 	})
-	h.gone(2 * time.Second)
+	h.gone()
 	if got.Scan() {
 		for got.Scan() {
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/internal/leaktest"
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -24,16 +24,12 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 func TestSuite(t *testing.T) {
 	bin := t.TempDir()
 	plugin, folder := filepath.Join(bin, "longshore-transport-bench"), t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/longshore-go/longshore/internal/bench/longshore-transport-bench",
-		"github.com/longshore-go/longshore/internal/bench/longshore-bench-zmq",
-		"github.com/longshore-go/longshore/internal/bench/longshore-bench-mqtt",
-		"github.com/longshore-go/longshore/internal/bench/longshore-bench-pulsar",
-		"github.com/longshore-go/longshore/plugins/file/longshore-transport-file",
-		"github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq",
-		"github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt",
-		"github.com/longshore-go/longshore/plugins/pulsar/longshore-transport-pulsar")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build plugin: %v\n%s", err, out)
+	err := programtest.Folder(bin, "./internal/bench/longshore-transport-bench",
+		"./internal/bench/longshore-bench-zmq", "./internal/bench/longshore-bench-mqtt", "./internal/bench/longshore-bench-pulsar",
+		"./plugins/file/longshore-transport-file", "./plugins/zmq/longshore-transport-zmq",
+		"./plugins/mqtt/longshore-transport-mqtt", "./plugins/pulsar/longshore-transport-pulsar")
+	if err != nil {
+		t.Fatal(err)
 	}
 	zeroMQ, err := ZeroMQRows("64 B|ipc +512 B .* from|to 1$|request ipc")
 	if err != nil {

@@ -23,6 +23,9 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // plenty is a window that no test uses up.
 var plenty = pluginapi.Room{Messages: 1000, Bytes: 1 << 20}
 
+// limit bounds what a test waits for on a busy machine.
+const limit = 2 * time.Minute
+
 // client is a transport in this process, called directly.
 type client struct {
 	t    *testing.T
@@ -43,7 +46,7 @@ func resume(t *testing.T, b *memory.Broker, set settings.Settings, bytes []byte)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	conn, err := e.Connect(ctx, bytes)
 	if err != nil {
@@ -70,7 +73,7 @@ func (c *client) close() []byte {
 	if c.conn == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	bytes, err := c.conn.Close(ctx)
 	if err != nil {
