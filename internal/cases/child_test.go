@@ -78,10 +78,10 @@ func childMain(text string) int {
 	}
 	events := &teller{enc: json.NewEncoder(os.NewFile(3, "events"))}
 	syscall.CloseOnExec(3)
-	options := []host.Option{
+	options := append(patient(),
 		host.WithLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		host.WithDrainLimit(c.Drain), host.WithPublishLimit(time.Second),
-	}
+	)
 	if c.Crashes > 0 {
 		options = append(options, host.WithBreaker(c.Crashes, time.Minute))
 	}

@@ -4,6 +4,7 @@ package cases
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,10 @@ import (
 // cap says, a warning that names the subscription, and nothing pending.
 func TestE02NoDeadLetter(t *testing.T) {
 	t.Parallel()
-	const watched = 5 * time.Second // as telling as 20: returns 1+6 by 1.6 s, then one a second
+	const (
+		enough = 8   // runs behind the floor, which has grown to its second by then
+		hot    = 200 // runs without one, which would go on like this
+	)
 	b := newBench(t)
 	s := newService(t)
 	set := b.Settings
@@ -29,6 +33,9 @@ func TestE02NoDeadLetter(t *testing.T) {
 	fails := func(name string) host.Handler[[]byte] {
 		return func(_ context.Context, m *host.Message[[]byte]) error {
 			runs.ran(name, m.Attempt())
+			if strings.HasPrefix(name, "free-") && runs.runs(name) == hot {
+				return nil
+			}
 			return host.Retry(nil)
 		}
 	}
@@ -40,34 +47,26 @@ func TestE02NoDeadLetter(t *testing.T) {
 		}
 	}
 	s.serve()
-	began := time.Now()
 	for _, k := range kinds {
 		for _, policy := range []string{"plain-", "free-", "capped-"} {
 			b.Publish(policy+k.name, memory.Text("bad"))
 		}
 	}
 	b.must(b.WaitIdle(b.ctx, names("capped-")...))
-	eventually(t, "the sixth second", patience, func() bool { return time.Since(began) > watched })
-	took := time.Since(began)
+	for _, name := range []string{"A", "C"} {
+		eventually(t, name+" comes again and again", func() bool {
+			return runs.runs("plain-"+name) >= enough && runs.runs("free-"+name) == hot
+		})
+	}
 	for _, k := range kinds {
 		plain, free := runs.times("plain-"+k.name), len(runs.times("free-"+k.name))
 		switch k.name {
 		case "A", "C":
 			// At once, then 50, 100, 200, 400, 800 ms, then 1 s.
-			most := 8 + int(took/time.Second)
-			if len(plain) < 6 || len(plain) > most {
-				t.Errorf("%s: %d runs in %v, want 6 to %d", k.name, len(plain), took, most)
-			}
-			if gap := plain[1].Sub(plain[0]); gap > time.Second {
-				t.Errorf("%s: the first return took %v", k.name, gap)
-			}
 			for i := 2; i < len(plain); i++ {
 				if least := min(time.Second, 50*time.Millisecond<<(i-2)); plain[i].Sub(plain[i-1]) < least {
 					t.Errorf("%s: run %d came after %v, want %v at least", k.name, i+1, plain[i].Sub(plain[i-1]), least)
 				}
-			}
-			if free <= 2*most { // thousands on a machine with nothing else to do
-				t.Errorf("%s: %d runs without a floor, and %d with one", k.name, free, len(plain))
 			}
 		default:
 			if len(plain) != 1 || free != 1 {
@@ -84,7 +83,7 @@ func TestE02NoDeadLetter(t *testing.T) {
 		if n := runs.runs(capped); n != 3 {
 			t.Errorf("%s: %d runs under a cap of 3", k.name, n)
 		}
-		if times := runs.times(capped); len(times) == 3 && times[2].Sub(times[0]) > time.Second {
+		if times := runs.times(capped); len(times) == 3 && times[2].Sub(times[0]) > late {
 			t.Errorf("%s: the runs under a cap took %v", k.name, times[2].Sub(times[0]))
 		}
 		lines := s.log.of("L-CAP-RJ", capped)
@@ -100,9 +99,7 @@ func TestE02NoDeadLetter(t *testing.T) {
 		t.Errorf("the host ended with %v", err)
 	}
 	for _, name := range []string{"plain-A", "plain-C"} {
-		if a := b.Account(name); a.Queued != 1 {
-			t.Errorf("%s after the stop: %v", name, a)
-		}
+		b.wait(name+" has its message back", func(v memory.View) bool { return v.Account(name).Queued == 1 })
 	}
 	// A message is told once more when its session is resumed (D5).
 	if a := b.Account("plain-M"); a.Outstanding+a.Queued != 1 {

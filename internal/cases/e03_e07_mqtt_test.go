@@ -69,7 +69,7 @@ func TestE03CountOverMQTT(t *testing.T) {
 				t.Errorf("the dead letter is %v", m)
 			}
 			p.signal(syscall.SIGTERM)
-			p.status(patience)
+			p.status()
 		})
 	}
 }
@@ -92,7 +92,7 @@ func TestE05DeadLetterRefusedOverMQTT(t *testing.T) {
 			graves := b.Subscribe(1, []string{"graves"})
 			set := keptAt(b.URL())
 			set.Username, set.Password = "ann", core.NewSecret("secret")
-			s := newService(t, host.WithPublishLimit(2*time.Second))
+			s := newService(t, host.WithPublishLimit(4*time.Second))
 			in := s.mqtt("in", set)
 			runs := s.notes(in.Subscription("orders", quality(qos)), func(m *host.Message[[]byte]) error {
 				if string(m.Value) == "bad" {
@@ -110,7 +110,7 @@ func TestE05DeadLetterRefusedOverMQTT(t *testing.T) {
 			if qos == 0 {
 				code, lost = "L-LOST", 1
 			}
-			eventually(t, "it is said, and the good ones are through", patience, func() bool {
+			eventually(t, "it is said, and the good ones are through", func() bool {
 				return len(s.log.of(code, "orders")) > 0 && s.counters("orders").Acked == 20
 			})
 			if l := s.log.of(code, "orders")[0]; l.text("endpoint") != "in" || l.text("destination") != "graves@in" || !strings.Contains(l.text("error"), "not authorized") {
@@ -121,7 +121,7 @@ func TestE05DeadLetterRefusedOverMQTT(t *testing.T) {
 				if got := graves.Messages(1); string(got[0].Payload) != "bad" {
 					t.Errorf("the dead letter is %v", got)
 				}
-				eventually(t, "it is settled", patience, func() bool { return s.counters("orders").DeadLettered == 1 })
+				eventually(t, "it is settled", func() bool { return s.counters("orders").DeadLettered == 1 })
 			}
 			s.stops()
 			if rest := graves.Rest(); len(rest) > 0 {
@@ -139,47 +139,27 @@ func TestE05DeadLetterRefusedOverMQTT(t *testing.T) {
 	}
 }
 
-// E-07: handlers of 1 s, 4 s, and one without an end that is deaf to its context.
-// The stop returns half a second after its limit at the latest; what has finished
-// is acked, the others are listed and come again.
+// E-07: what has finished when the limit of a stop is over is acked, the others are
+// listed and come again.
 func TestE07HandlerThatNeverReturnsOverMQTT(t *testing.T) {
 	t.Parallel()
-	for grace, want := range map[time.Duration][]string{2 * time.Second: {"endless", "four"}, 5 * time.Second: {"endless"}} {
+	for grace, want := range graces {
 		t.Run(grace.String(), func(t *testing.T) {
 			t.Parallel()
 			b := mosquitto.Start(t, mosquitto.Config{})
-			takes := map[string]time.Duration{"one": time.Second, "four": 4 * time.Second, "endless": 0}
-			release, running := make(chan struct{}), make(chan string, len(takes))
-			t.Cleanup(func() { close(release) })
-			s := newService(t, host.WithDrainLimit(grace))
+			w, s := newInWork(t), newService(t, host.WithDrainLimit(grace))
 			in := s.mqtt("in", keptAt(b.URL()))
-			for name, d := range takes {
+			for _, name := range works {
 				s.notes(in.Subscription(name), func(*host.Message[[]byte]) error {
-					running <- name
-					var timer <-chan time.Time
-					if d > 0 {
-						timer = time.After(d)
-					}
-					select { // deaf to its context
-					case <-timer:
-					case <-release:
-					}
+					w.handles(name, want)
 					return nil
 				})
 			}
 			s.serve()
-			for name := range takes {
+			for _, name := range works {
 				b.Publish(mosquitto.Message{Topic: name, Payload: []byte("x"), QoS: 1})
 			}
-			for range takes {
-				<-running
-			}
-			begun := time.Now()
-			s.stop()
-			err := s.ends()
-			if took := s.end.Sub(begun); took > grace+late {
-				t.Errorf("the stop took %v", took)
-			}
+			err := w.stops(s, grace)
 			e, ok := errors.AsType[*host.AbandonedError](err)
 			if !ok {
 				t.Fatalf("got %v, want an *AbandonedError", err)
@@ -194,19 +174,19 @@ func TestE07HandlerThatNeverReturnsOverMQTT(t *testing.T) {
 			next := newService(t)
 			in = next.mqtt("in", keptAt(b.URL()))
 			again := newTally()
-			for name := range takes {
+			for _, name := range works {
 				host.Handle(in.Subscription(name), func(_ context.Context, m *host.Message[[]byte]) error {
 					again.ran(m.Name()+" "+string(m.Value), m.Attempt())
 					return nil
 				})
 			}
 			next.serve()
-			for name := range takes {
+			for _, name := range works {
 				b.Publish(mosquitto.Message{Topic: name, Payload: []byte("new"), QoS: 1})
 			}
-			eventually(t, "all that is left has come", patience, func() bool { n, _ := again.total(); return n >= len(takes)+len(want) })
+			eventually(t, "all that is left has come", func() bool { n, _ := again.total(); return n >= len(works)+len(want) })
 			next.stops()
-			for name := range takes {
+			for _, name := range works {
 				n := 0
 				if slices.Contains(want, name) {
 					n = 1

@@ -42,7 +42,7 @@ func TestE05DeadLetterRefused(t *testing.T) {
 				t.Parallel()
 				b := newBench(t)
 				heal := b.FailPublishes("graves", fault)
-				s := newService(t, host.WithPublishLimit(2*time.Second))
+				s := newService(t, host.WithPublishLimit(4*time.Second))
 				set := b.Settings.With("orders", k.caps)
 				set.Session = "kept"
 				in := b.attach(s, "mem", set)
@@ -64,7 +64,7 @@ func TestE05DeadLetterRefused(t *testing.T) {
 				if !held {
 					code = "L-LOST"
 				}
-				eventually(t, "it is said", patience, func() bool { return len(s.log.of(code, "orders")) > 0 })
+				eventually(t, "it is said", func() bool { return len(s.log.of(code, "orders")) > 0 })
 				b.wait("the good ones are through", func(v memory.View) bool {
 					a := v.Account("orders")
 					return a.Acked+a.Sent >= 20

@@ -181,7 +181,7 @@ func TestE12OddDelaysOfHandlers(t *testing.T) {
 			s := newService(t, host.WithDrainLimit(200*time.Millisecond))
 			in := b.attach(s, "mem", b.Settings.With("orders", k.caps))
 			runs := newTally()
-			after := map[string]time.Duration{"zero": 0, "negative": -5 * time.Second, "for ever": math.MaxInt64, "least": math.MinInt64}
+			after := map[string]time.Duration{"zero": 0, "negative": -time.Hour, "for ever": math.MaxInt64, "least": math.MinInt64}
 			host.Handle(in.Subscription("orders"), func(_ context.Context, m *host.Message[[]byte]) error {
 				p := string(m.Value)
 				runs.ran(p, m.Attempt())
@@ -191,30 +191,24 @@ func TestE12OddDelaysOfHandlers(t *testing.T) {
 				return nil
 			}, append(backTo(in, "orders", k.caps), host.MaxAttempts(3))...)
 			s.serve()
-			began := time.Now()
 			for p := range after {
 				b.Publish("orders", memory.Text(p))
 			}
 			b.Publish("orders", memory.Text("good"))
 			for _, p := range []string{"zero", "negative", "least"} {
-				eventually(t, "the second run of "+p, patience, func() bool { return runs.runs(p) == 2 })
-				if at := runs.times(p); at[1].Sub(at[0]) > time.Second {
-					t.Errorf("%s came again after %v", p, at[1].Sub(at[0]))
-				}
+				eventually(t, "the second run of "+p, func() bool { return runs.runs(p) == 2 })
 			}
-			eventually(t, "the good one", patience, func() bool { return runs.runs("good") == 1 })
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("it took %v", took)
-			}
+			eventually(t, "the good one", func() bool { return runs.runs("good") == 1 })
 			if runs.runs("for ever") != 1 {
 				t.Errorf("what waits for ever ran %d times", runs.runs("for ever"))
 			}
 			s.stop()
 			err := s.ends()
 			if !copies(k.caps) { // held unsettled: nothing is cut off that is not given back
-				if a := b.Account("orders"); a.Queued != 1 || a.Lost != 0 {
-					t.Errorf("account: %v, %v", a, err)
-				}
+				b.wait("it is back", func(v memory.View) bool {
+					a := v.Account("orders")
+					return a.Queued == 1 && a.Lost == 0
+				})
 				return
 			}
 			var e *host.AbandonedError
@@ -259,7 +253,7 @@ func TestE12BadServiceFiles(t *testing.T) {
 				inYAML(t, b.Settings.With(settings.Rest, settings.KindA())))
 			file := serviceFile(t, endpoints+tt.text)
 			p := startProgram(t, file, nil, nil)
-			if status := p.status(patience); status != 3 && status != 2 {
+			if status := p.status(); status != 3 && status != 2 {
 				t.Errorf("status %d", status)
 			}
 			said := p.log.String()

@@ -64,9 +64,9 @@ func TestE13SettlementAnswers(t *testing.T) {
 			name := o + "-" + k.name
 			switch want[k.name][o] {
 			case "again, acked", "acked, copy 1", "sent, copy 1, L-UNS":
-				eventually(t, "the second run of "+name, patience, func() bool { return runs.runs(name) == 2 })
+				eventually(t, "the second run of "+name, func() bool { return runs.runs(name) == 2 })
 			default:
-				eventually(t, "the run of "+name, patience, func() bool { return runs.runs(name) == 1 })
+				eventually(t, "the run of "+name, func() bool { return runs.runs(name) == 1 })
 			}
 			if name != "retry-M" {
 				b.must(b.WaitIdle(b.ctx, name))
@@ -78,7 +78,7 @@ func TestE13SettlementAnswers(t *testing.T) {
 		got[k.name] = map[string]string{}
 		for o := range outcomes {
 			name := o + "-" + k.name
-			eventually(t, "what is said of "+name, patience, func() bool {
+			eventually(t, "what is said of "+name, func() bool {
 				all := b.All(name)
 				first := all[0]
 				text := first.State.String()
@@ -103,11 +103,11 @@ func TestE13SettlementAnswers(t *testing.T) {
 	s.stops()
 }
 
-// E-13: 100,000 outcomes on a source without acks are a handful of lines, and so
+// E-13: 10,000 outcomes on a source without acks are a handful of lines, and so
 // are those of a second registration.
 func TestE13ManyAcksAreFewLines(t *testing.T) {
 	t.Parallel()
-	messages := map[string]int{"first": 100_000, "second": 1_000}
+	messages := map[string]int{"first": 10_000, "second": 1_000}
 	total := messages["first"] + messages["second"]
 	b := newBench(t)
 	s := newService(t)

@@ -53,7 +53,7 @@ func TestE13SettlementAnswersOverMQTT(t *testing.T) {
 				if name == "retry_after" {
 					n = 2
 				}
-				eventually(t, "the runs of "+name, patience, func() bool { return runs.runs(name) == n && s.counters(name).InWork == 0 })
+				eventually(t, "the runs of "+name, func() bool { return runs.runs(name) == n && s.counters(name).InWork == 0 })
 			}
 			s.stops()
 			b.Await(1, "Received DISCONNECT from "+mqttClient)
@@ -93,7 +93,7 @@ func answerTo(b *mosquitto.Broker, topic string) string {
 // E-13: many outcomes at QoS 0 are a handful of lines.
 func TestE13ManyAcksOverMQTTAreFewLines(t *testing.T) {
 	t.Parallel()
-	const n = 10_000
+	const n = 2_000
 	b := mosquitto.Start(t, mosquitto.Config{Quiet: true})
 	s := newService(t)
 	runs := s.notesAll(s.mqtt("in", keptAt(b.URL())).Subscription("t", quality(0)), func(m *host.Message[[]byte]) error {
@@ -104,7 +104,7 @@ func TestE13ManyAcksOverMQTTAreFewLines(t *testing.T) {
 	})
 	s.serve()
 	b.PublishAll(mosquitto.Message{Topic: "t"}, numbered(n)...)
-	eventually(t, "all are handled", patience, func() bool { c := s.counters("t"); return c.Acked+c.Dropped == n })
+	eventually(t, "all are handled", func() bool { c := s.counters("t"); return c.Acked+c.Dropped == n })
 	s.stops()
 	if got := runs.runs("any"); got != n {
 		t.Errorf("%d runs", got)
@@ -165,10 +165,10 @@ func TestE15OrderOverMQTT(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "all are there", patience, func() bool { return s.counters("orders").Received == uint64(len(twoKeys)) })
+			eventually(t, "all are there", func() bool { return s.counters("orders").Received == uint64(len(twoKeys)) })
 			close(there)
-			eventually(t, "a10 is done", patience, func() bool { return runs.runs("a10") == 3 })
-			eventually(t, "all is done", patience, func() bool { return s.counters("orders").InWork == 0 })
+			eventually(t, "a10 is done", func() bool { return runs.runs("a10") == 3 })
+			eventually(t, "all is done", func() bool { return s.counters("orders").InWork == 0 })
 			s.stops()
 			if diff := cmp.Diff([]uint64{1, 2, 3}, runs.attempts("a10")); diff != "" {
 				t.Errorf("attempts (-want +got):\n%s", diff)

@@ -18,14 +18,10 @@ import (
 	"github.com/longshore-go/longshore/internal/memory/settings"
 )
 
-// noticed is how soon Health tells of a lost connection and of its return: the
-// plugin says so at once.
-const noticed = 2 * time.Second
-
 // Samples are taken in bursts; the pause leaves the machine to what is looked at.
 const (
-	sampleBurst = 32
-	samplePause = 100 * time.Microsecond
+	sampleBurst = 16
+	samplePause = 5 * time.Millisecond
 )
 
 // workload is a service whose messages end in all ways, and what its handler
@@ -33,6 +29,7 @@ const (
 type workload struct {
 	*service
 	b      *bench
+	door   *door // before the plugin
 	caps   core.Capabilities
 	began  atomic.Uint64 // handler runs
 	inside atomic.Bool   // a handler runs
@@ -48,7 +45,8 @@ func newWorkload(t *testing.T, caps core.Capabilities) *workload {
 	w.service = newService(t, host.WithRestartBackoff(20*time.Millisecond, 20*time.Millisecond), host.WithBreaker(1000, time.Minute))
 	set := w.b.Settings.With("orders", caps)
 	set.Session = "kept"
-	in := w.b.attach(w.service, "mem", set)
+	w.door = newDoor(t)
+	in := w.Endpoint("mem", host.Plugin{Name: "memory", Path: w.door.before(w.b.Path)}, set)
 	host.Handle(in.Subscription("orders"), w.handle,
 		append(backTo(in, "orders", caps), host.MaxAttempts(3), host.DeadLetterTo(in.To("graves")))...)
 	return w
@@ -108,7 +106,7 @@ func (w *workload) endpoint() host.EndpointHealth { return w.Health().Endpoints[
 func (w *workload) rests() {
 	w.t.Helper()
 	w.b.must(w.b.WaitIdle(w.b.ctx, "orders"))
-	eventually(w.t, "nothing is in work", patience, func() bool { return w.counters().InWork == 0 })
+	eventually(w.t, "nothing is in work", func() bool { return w.counters().InWork == 0 })
 }
 
 // ended is what a delivery can end in, and what has not ended.
@@ -233,7 +231,7 @@ func TestE14CountersAddUpUnderFaults(t *testing.T) {
 				heal := w.b.FailPublishes("graves", memory.PublishFault{
 					Status: memory.PublishRefused, Fault: &core.Fault{Code: core.FaultUnavailable, Message: "disk is full", Transient: true},
 				})
-				eventually(t, "refused publishes are counted", patience, func() bool { return w.endpoint().Published.Refused > 0 })
+				eventually(t, "refused publishes are counted", func() bool { return w.endpoint().Published.Refused > 0 })
 				heal()
 				if t.Failed() {
 					break
@@ -264,7 +262,7 @@ func (w *workload) cut() {
 	began := time.Now()
 	w.b.Down()
 	var down host.EndpointHealth
-	eventually(w.t, "it is told that the connection is lost", noticed, func() bool {
+	eventually(w.t, "it is told that the connection is lost", func() bool {
 		down = w.endpoint()
 		return down.State == host.EndpointDisconnected
 	})
@@ -274,39 +272,32 @@ func (w *workload) cut() {
 	}
 	began = time.Now()
 	w.b.Up()
-	eventually(w.t, "it is told that the connection is back", noticed, w.Ready)
+	eventually(w.t, "it is told that the connection is back", w.Ready)
 	if up := w.endpoint(); up.State != host.EndpointUp || up.Since.Before(began) || up.Reason != "" {
 		w.t.Errorf("with the connection again it is %+v", up)
 	}
 }
 
-// killed kills the plugin and waits for the next one.
+// killed kills the plugin and waits for the next one, which does not come before
+// it was looked at what is told of the death.
 func (w *workload) killed() {
 	w.t.Helper()
 	c, former := w.b.client("mem"), w.endpoint()
-	var told atomic.Bool
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-			switch now := w.endpoint(); {
-			case now.Generation > former.Generation:
-				return
-			case now.State == host.EndpointRestarting:
-				told.Store(true)
-				if !strings.Contains(now.Reason, "killed") || now.Subscriptions[0].State != host.SubscriptionDown {
-					w.t.Errorf("without its plugin it is %+v", now)
-					return
-				}
-			}
-		}
-	}()
+	w.door.shut()
 	w.b.must(c.Kill())
-	<-watched
-	if !told.Load() {
-		w.t.Error("nothing told of the plugin's death")
+	var now host.EndpointHealth
+	eventually(w.t, "it is told that the plugin has died", func() bool {
+		now = w.endpoint()
+		return now.State == host.EndpointRestarting
+	})
+	if !strings.Contains(now.Reason, "killed") || now.Subscriptions[0].State != host.SubscriptionDown || w.Ready() {
+		w.t.Errorf("without its plugin it is %+v", now)
 	}
-	eventually(w.t, "it serves again", patience, w.Ready)
+	w.door.open()
+	eventually(w.t, "it serves again", w.Ready)
+	if up := w.endpoint(); up.Generation <= former.Generation {
+		w.t.Errorf("the next plugin is %+v, and was %+v", up, former)
+	}
 }
 
 // E-14: a permission that is taken away at run time ends the service, which says

@@ -26,9 +26,8 @@ import (
 func TestE14CountersOverPulsar(t *testing.T) {
 	t.Parallel()
 	const (
-		away    = 6 * time.Second // the pauses between tries have grown by then
-		longest = 5 * time.Second // of them
-		n       = 400
+		away = 6 * time.Second // the pauses between tries have grown by then
+		n    = 400
 	)
 	b := pulsarShared.Broker(t)
 	peer, base := newPulsarPeer(t, b), topicsOf(t)
@@ -54,26 +53,26 @@ func TestE14CountersOverPulsar(t *testing.T) {
 	p.Cut()
 	cut := time.Now()
 	var e host.EndpointHealth
-	eventually(t, "it is told that the connection is lost", noticed, func() bool {
+	eventually(t, "it is told that the connection is lost", func() bool {
 		e = w.endpoint()
 		return e.State == host.EndpointDisconnected
 	})
-	if s := e.Subscriptions[0]; e.Since.Before(cut.Add(-noticed)) || e.Reason == "" || s.State != host.SubscriptionDown || s.Reason == "" || w.Ready() {
+	if s := e.Subscriptions[0]; e.Since.Before(cut.Add(-late)) || e.Reason == "" || s.State != host.SubscriptionDown || s.Reason == "" || w.Ready() {
 		t.Errorf("without a connection it is %+v", e)
 	}
 	feed()
-	eventually(t, "it was away for long", patience, func() bool { return time.Since(cut) > away })
+	eventually(t, "it was away for long", func() bool { return time.Since(cut) > away })
 	if e := w.endpoint(); e.State != host.EndpointDisconnected {
 		t.Errorf("after %v it is %+v", away, e)
 	}
 	p.Resume()
-	eventually(t, "it is told that the connection is back", longest+noticed, w.Ready)
+	eventually(t, "it is told that the connection is back", w.Ready)
 	if e := w.endpoint(); e.State != host.EndpointUp || e.Reason != "" {
 		t.Errorf("with the connection again it is %+v", e)
 	}
 	feed()
 	b.AwaitBacklog(base+"t", pulsarSub, 0)
-	eventually(t, "nothing is in work", patience, func() bool { return w.counters().InWork == 0 })
+	eventually(t, "nothing is in work", func() bool { return w.counters().InWork == 0 })
 	close(over)
 	aside.Wait()
 	c, all := w.counters(), uint64(fed)
@@ -121,9 +120,9 @@ func TestE14PermissionsAreTakenAwayOverPulsar(t *testing.T) {
 		b.Grant(space, "ann", "produce", "consume")
 		s, orders, _ := guarded(t, b, space, acks)
 		guardedPut(t, b, orders, "x")
-		eventually(t, "it is handled", patience, func() bool { return s.counters(orders).Acked == 1 })
+		eventually(t, "it is handled", func() bool { return s.counters(orders).Acked == 1 })
 		b.Revoke(space, "ann")
-		eventually(t, "the service ends", patience, func() bool {
+		eventually(t, "the service ends", func() bool {
 			b.Unload("persistent://" + orders) // else who is there stays
 			select {
 			case <-s.done:
@@ -153,7 +152,7 @@ func TestE14PermissionsAreTakenAwayOverPulsar(t *testing.T) {
 		b.Revoke(space, "ann")
 		b.GrantTopic(orders, "ann", "consume")
 		guardedPut(t, b, orders, "x")
-		eventually(t, "it is told", patience, func() bool { return len(s.log.having("", "L-COPY", graves+"@in", orders)) > 0 })
+		eventually(t, "it is told", func() bool { return len(s.log.having("", "L-COPY", graves+"@in", orders)) > 0 })
 		if c := s.counters(orders); c.DeadLettered+c.Acked+c.Lost != 0 || !s.Ready() {
 			t.Errorf("meanwhile: %+v, ready: %v", c, s.Ready())
 		}
@@ -161,7 +160,7 @@ func TestE14PermissionsAreTakenAwayOverPulsar(t *testing.T) {
 		s.stops() // it would be tried again when its minute is over
 		b.AwaitBacklog("persistent://"+orders, pulsarSub, 1)
 		next, _, _ := guarded(t, b, space, again)
-		eventually(t, "it is counted", patience, func() bool { return next.counters(orders).DeadLettered == 1 })
+		eventually(t, "it is counted", func() bool { return next.counters(orders).DeadLettered == 1 })
 		b.AwaitBacklog("persistent://"+graves, "longshore-dead-letters", 1)
 		next.stops()
 	})

@@ -119,7 +119,7 @@ func TestE15OrderAroundARetry(t *testing.T) {
 			s.serve()
 			b.must(b.WaitDelivered(b.ctx, "orders", len(twoKeys))) // so that all of it is under way
 			close(there)
-			eventually(t, "a10 is done", patience, func() bool { return runs.runs("a10") == 3 })
+			eventually(t, "a10 is done", func() bool { return runs.runs("a10") == 3 })
 			b.must(b.WaitIdle(b.ctx, "orders"))
 			s.stops()
 			if diff := cmp.Diff([]uint64{1, 2, 3}, runs.attempts("a10")); diff != "" {

@@ -16,13 +16,13 @@ import (
 	"github.com/longshore-go/longshore/internal/interop"
 )
 
-// F-01: kill -9 of the writer at a random moment, 20 times. A live reader in a
+// F-01: kill -9 of the writer at a random moment, again and again. A live reader in a
 // process of its own and a replay after each kill get every whole record once and
 // nothing of half a one; the next writer goes on behind what is whole.
 func TestF01TornTail(t *testing.T) {
 	t.Parallel()
 	const (
-		rounds = 20
+		rounds = 10
 		size   = 64 << 10
 		first  = 5 // records of a writer that began again, before it may be killed
 		most   = 24
@@ -104,7 +104,7 @@ func TestF01TornTail(t *testing.T) {
 	t.Logf("%d of %d writers left half a record", torn, rounds)
 	for _, p := range []*process{last, live} {
 		p.signal(syscall.SIGTERM)
-		if status := p.status(patience); status != 0 {
+		if status := p.status(); status != 0 {
 			t.Errorf("status %d", status)
 		}
 	}

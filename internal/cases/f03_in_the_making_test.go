@@ -46,9 +46,9 @@ func TestF03RecordInTheMaking(t *testing.T) {
 			time.Sleep(pause)
 		}
 	}
-	eventually(t, "the record is delivered", patience, func() bool { return len(got.all()) > 0 })
+	eventually(t, "the record is delivered", func() bool { return len(got.all()) > 0 })
 	write(end, int64(len(text)))
-	eventually(t, "the record behind it is delivered", patience, func() bool { return len(got.all()) > 1 })
+	eventually(t, "the record behind it is delivered", func() bool { return len(got.all()) > 1 })
 	if d := got.all(); len(d) != 2 || d[0].sequence != 2 || nameOf([]byte(d[0].payload)) != "large" || d[1].payload != "behind" {
 		t.Errorf("%d deliveries, the first of sequence %d is %s", len(d), d[0].sequence, nameOf([]byte(d[0].payload)))
 	}

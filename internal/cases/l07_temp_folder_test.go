@@ -68,7 +68,7 @@ func TestL07TempFolder(t *testing.T) {
 				c.Env = append(c.Env, tt.env...)
 			})
 			if tt.refused != nil {
-				if status := p.status(patience); status != 3 {
+				if status := p.status(); status != 3 {
 					t.Errorf("status %d", status)
 				}
 				for _, want := range tt.refused {
@@ -80,7 +80,7 @@ func TestL07TempFolder(t *testing.T) {
 			}
 			b.must(b.WaitPublished(b.ctx, "done", 1))
 			p.signal(syscall.SIGTERM)
-			if status := p.status(patience); status != 0 {
+			if status := p.status(); status != 0 {
 				t.Errorf("status %d", status)
 			}
 		})

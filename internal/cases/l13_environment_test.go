@@ -68,7 +68,7 @@ subscriptions:
 		}
 	}
 	p.signal(syscall.SIGTERM)
-	if status := p.status(patience); status != 0 {
+	if status := p.status(); status != 0 {
 		t.Errorf("status %d", status)
 	}
 	for _, secret := range []string{"setting-of-", "token-of-", "x-secret"} {
@@ -105,7 +105,7 @@ func TestL14TwoHosts(t *testing.T) {
 	flows("first")
 	flows("second")
 	second.signal(syscall.SIGTERM)
-	if status := second.status(patience); status != 0 {
+	if status := second.status(); status != 0 {
 		t.Errorf("status %d", status)
 	}
 	flows("first")
@@ -116,14 +116,14 @@ func TestL14TwoHosts(t *testing.T) {
 	flows("first")
 	third.kill()
 	flows("first")
-	if n := len(first.log.that(func(l line) bool { return l.text("msg") == "plugin process started" })); n != 1 {
+	if n := len(first.log.with(pluginStarted, func(line) bool { return true })); n != 1 {
 		t.Errorf("the first host started %d plugins", n)
 	}
 	if lines := first.log.that(func(l line) bool { return l.text("level") == "WARN" || l.text("level") == "ERROR" }); len(lines) > 0 {
 		t.Errorf("the first host says %v", lines)
 	}
 	first.signal(syscall.SIGTERM)
-	if status := first.status(patience); status != 0 {
+	if status := first.status(); status != 0 {
 		t.Errorf("status %d", status)
 	}
 	if left := filesIn(dir); len(left) > 0 {

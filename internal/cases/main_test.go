@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		_ = p.Value.Set("3") // whatever processors there are: most of what the tests do is wait
+		_ = p.Value.Set("4") // whatever processors there are: most of what the tests do is wait
 	}
 	root, err := os.MkdirTemp("", "ls-k-") // short: sockets are put below it
 	if err != nil {

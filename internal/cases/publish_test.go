@@ -23,7 +23,7 @@ type childPublish struct {
 	Prefix   string // of the names of the bodies
 	Count    int
 	Size     int
-	After    time.Duration // how long it waits before the first
+	Routed   bool // the first one is published until somebody gets it
 }
 
 // prepare makes the publisher before the host runs.
@@ -33,16 +33,15 @@ func (p *childPublish) prepare(h *host.Host, endpoints map[string]*host.Endpoint
 	}
 	to := host.To[[]byte](h, endpoints[p.To].To(p.Name))
 	return func(ctx context.Context, events *teller) {
-		select {
-		case <-time.After(p.After):
-		case <-ctx.Done():
-		}
 		sent := make(chan func(), inFlight)
 		go func() {
 			defer close(sent)
 			for i := 0; i < p.Count && ctx.Err() == nil; i++ {
 				name := fmt.Sprintf("%s-%d", p.Prefix, i)
 				pending, err := to.PublishAsync(ctx, body(name, p.Size))
+				for p.Routed && i == 0 && err == nil && unrouted(ctx, pending) {
+					pending, err = to.PublishAsync(ctx, body(name, p.Size))
+				}
 				sent <- func() {
 					if err == nil {
 						_, err = pending.Receipt(ctx)
@@ -59,6 +58,17 @@ func (p *childPublish) prepare(h *host.Host, endpoints map[string]*host.Endpoint
 			tell()
 		}
 	}
+}
+
+// unrouted reports that a message has gone to nobody, after a while that it is not
+// published again in.
+func unrouted(ctx context.Context, pending *host.Pending) bool {
+	r, err := pending.Receipt(ctx)
+	if err != nil || !r.Unrouted {
+		return false
+	}
+	<-time.After(pollMost)
+	return true
 }
 
 // body is a payload of a size that can be told whole from spoiled: its name, and

@@ -32,7 +32,7 @@ type pulsarWeather struct {
 
 // The storm of a test run, and those of make soak-pulsar.
 var (
-	pulsarGust = pulsarWeather{3000, 0, 1, 2}
+	pulsarGust = pulsarWeather{1500, 0, 1, 2}
 	pulsarGale = pulsarWeather{100_000, 2, 3, 20}
 )
 
@@ -244,7 +244,7 @@ func (x *pulsarStorm) account() {
 		p.signal(syscall.SIGTERM)
 	}
 	for _, p := range x.hosts {
-		if status := p.status(patience); status != 0 {
+		if status := p.status(); status != 0 {
 			x.t.Errorf("a host ends with status %d", status)
 		}
 	}

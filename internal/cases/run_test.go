@@ -19,6 +19,9 @@ import (
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
+// pluginStarted is what a host says of each plugin.
+const pluginStarted = "plugin process started"
+
 // process is a host in a process of its own: a child of the test binary, or the
 // command.
 type process struct {
@@ -27,14 +30,15 @@ type process struct {
 	log    *book
 	events chan event // of a child
 	ended  chan struct{}
+	began  time.Time
 }
 
 // started starts a command in a process group of its own.
 func started(t *testing.T, cmd *exec.Cmd, change func(*exec.Cmd)) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, log: &book{}, events: make(chan event, 10_000), ended: make(chan struct{})}
+	p := &process{t: t, cmd: cmd, log: &book{}, events: make(chan event, 10_000), ended: make(chan struct{}), began: time.Now()}
 	cmd.Stderr = p.log
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = late
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if change != nil {
 		change(cmd)
@@ -170,8 +174,8 @@ func (p *process) next(kind string) event {
 func (p *process) says(attrs ...string) line {
 	p.t.Helper()
 	var found []line
-	eventually(p.t, fmt.Sprintf("the log says %q", attrs), patience, func() bool {
-		found = p.log.that(func(l line) bool {
+	eventually(p.t, fmt.Sprintf("the log says %q", attrs), func() bool {
+		found = p.log.with(attrs[1], func(l line) bool {
 			for i := 0; i < len(attrs); i += 2 {
 				if l.text(attrs[i]) != attrs[i+1] {
 					return false
@@ -186,6 +190,15 @@ func (p *process) says(attrs ...string) line {
 
 // serves waits until the host of a program serves.
 func (p *process) serves() { p.t.Helper(); p.says("msg", "host serves") }
+
+// servesSoon is serves of a host that nothing of a former one keeps from it.
+func (p *process) servesSoon() {
+	p.t.Helper()
+	p.serves()
+	if took := time.Since(p.began); took > 10*time.Second+late {
+		p.t.Errorf("it serves after %v", took)
+	}
+}
 
 // signal sends a signal to the host alone.
 func (p *process) signal(s syscall.Signal) {
@@ -212,14 +225,14 @@ func (p *process) kill() {
 }
 
 // status waits for the end and returns the exit status, -1 after a signal.
-func (p *process) status(within time.Duration) int {
+func (p *process) status() int {
 	p.t.Helper()
 	select {
 	case <-p.ended:
 		p.pluginsGo()
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(within):
-		p.t.Fatalf("process %d does not end within %v", p.cmd.Process.Pid, within)
+	case <-time.After(patience):
+		p.t.Fatalf("process %d does not end", p.cmd.Process.Pid)
 		return -1
 	}
 }
@@ -227,7 +240,7 @@ func (p *process) status(within time.Duration) int {
 // plugins returns the pids of the plugins that the log tells of, by endpoint.
 func (p *process) plugins() map[string]int {
 	pids := map[string]int{}
-	for _, l := range p.log.that(func(l line) bool { return l.text("msg") == "plugin process started" }) {
+	for _, l := range p.log.with(pluginStarted, func(l line) bool { return l.text("msg") == pluginStarted }) {
 		if pid, ok := l["pid"].(float64); ok {
 			pids[l.text("endpoint")] = int(pid)
 		}
@@ -235,11 +248,11 @@ func (p *process) plugins() map[string]int {
 	return pids
 }
 
-// pluginsGo checks that no plugin outlives its host by more than 2 s.
+// pluginsGo checks that no plugin outlives its host.
 func (p *process) pluginsGo() {
 	p.t.Helper()
 	for endpoint, pid := range p.plugins() {
-		for deadline := time.Now().Add(2 * time.Second); alive(pid); time.Sleep(2 * time.Millisecond) {
+		for deadline := time.Now().Add(late); alive(pid); time.Sleep(2 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				p.t.Errorf("plugin %d of %s outlives its host", pid, endpoint)
 				break

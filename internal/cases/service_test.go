@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -28,49 +30,64 @@ func (l line) text(key string) string {
 	return fmt.Sprint(v)
 }
 
-// book collects a log of JSON lines.
+// book collects a log of JSON lines. They are parsed when somebody asks for them:
+// most are not asked for.
 type book struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
-	lines []line
-	rest  []byte // of a line that has not come whole
+	mu      sync.Mutex
+	text    bytes.Buffer
+	entries []entry
+	cut     int // how much of text the entries are of
+}
+
+// entry is a line of a book, which begins and ends there in its text.
+type entry struct {
+	from, to int
+	parsed   bool
+	line     line // nil where it is none
 }
 
 func (b *book) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.Write(p)
-	b.rest = append(b.rest, p...)
 	for {
-		raw, rest, whole := bytes.Cut(b.rest, []byte("\n"))
-		if !whole {
-			break
+		n := bytes.IndexByte(b.text.Bytes()[b.cut:], '\n')
+		if n < 0 {
+			return len(p), nil
 		}
-		b.rest = rest
-		var l line
-		if json.Unmarshal(raw, &l) == nil {
-			b.lines = append(b.lines, l)
-		}
+		b.entries = append(b.entries, entry{from: b.cut, to: b.cut + n})
+		b.cut += n + 1
 	}
-	return len(p), nil
 }
 
 // of returns the lines with a code of reference 1.15, on one subscription
 // unless that is "".
 func (b *book) of(code, subscription string) []line {
-	return b.that(func(l line) bool {
+	return b.with(strconv.Quote(code), func(l line) bool {
 		return l.text("code") == code && (subscription == "" || l.text("subscription") == subscription)
 	})
 }
 
 // that returns the lines that ok says.
-func (b *book) that(ok func(line) bool) []line {
+func (b *book) that(ok func(line) bool) []line { return b.with("", ok) }
+
+// with returns those of the lines with a word that ok says.
+func (b *book) with(word string, ok func(line) bool) []line {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []line
-	for _, l := range b.lines {
-		if ok(l) {
-			out = append(out, l)
+	for i := range b.entries {
+		e := &b.entries[i]
+		raw := b.text.Bytes()[e.from:e.to]
+		if word != "" && !bytes.Contains(raw, []byte(word)) {
+			continue
+		}
+		if !e.parsed {
+			e.parsed = true
+			_ = json.Unmarshal(raw, &e.line) // else it is no line
+		}
+		if e.line != nil && ok(e.line) {
+			out = append(out, e.line)
 		}
 	}
 	return out
@@ -102,8 +119,13 @@ func newService(t *testing.T, opts ...host.Option) *service {
 	t.Helper()
 	s := &service{t: t, log: &book{}, done: make(chan struct{})}
 	logger := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.Host = host.New(append([]host.Option{host.WithLogger(logger)}, opts...)...)
+	s.Host = host.New(slices.Concat([]host.Option{host.WithLogger(logger)}, patient(), opts)...)
 	return s
+}
+
+// patient are limits of a host that a plugin keeps on a busy machine.
+func patient() []host.Option {
+	return []host.Option{host.WithStartLimit(patience), host.WithHeartbeat(time.Second, int(patience/time.Second))}
 }
 
 // start runs the host; the end of the test aborts it.
@@ -139,7 +161,7 @@ func tail(text string) string {
 func (s *service) serve() {
 	s.t.Helper()
 	s.start()
-	eventually(s.t, "the host is ready", patience, func() bool {
+	eventually(s.t, "the host is ready", func() bool {
 		select {
 		case <-s.done:
 			s.t.Fatalf("the host does not start: %v", s.err)

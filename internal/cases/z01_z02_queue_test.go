@@ -33,7 +33,7 @@ func TestZ01QueueSharesOut(t *testing.T) {
 		s.serve()
 	}
 	warm := 0
-	eventually(t, "all readers are attached", patience, func() bool {
+	eventually(t, "all readers are attached", func() bool {
 		p.sends(t.Context(), jobs, fmt.Sprintf("warm%d", warm))
 		warm++
 		for _, r := range runs {
@@ -44,7 +44,7 @@ func TestZ01QueueSharesOut(t *testing.T) {
 		return true
 	})
 	p.sends(t.Context(), jobs, want...)
-	eventually(t, "all of them have run", patience, func() bool {
+	eventually(t, "all of them have run", func() bool {
 		n := 0
 		for _, r := range runs {
 			one, _ := r.total()
@@ -84,7 +84,7 @@ func TestZ02QueueWithoutPeer(t *testing.T) {
 	if !ok || e.MaybeSent || !strings.Contains(err.Error(), "jobs") || !strings.Contains(err.Error(), address) {
 		t.Errorf("got %v", err)
 	}
-	if took < 4500*time.Millisecond || took > 6*time.Second {
+	if took < 4500*time.Millisecond || took > 5*time.Second+late {
 		t.Errorf("it took %v", took)
 	}
 	pull := libzmq.Start(t).Open("PULL", libzmq.Options{Bind: []string{address}})

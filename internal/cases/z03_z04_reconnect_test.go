@@ -22,13 +22,14 @@ func reader(t *testing.T, address string) *process {
 }
 
 // Z-03: the service that binds is killed and comes back on its port. The flow
-// goes on without the publisher, and no publish takes longer than 6 s.
+// goes on without the publisher, and no publish takes longer than it waits for a
+// peer.
 func TestZ03BoundSideRestarts(t *testing.T) {
 	t.Parallel()
 	const (
 		kill, back, flows = 5 * time.Second, 8 * time.Second, 13 * time.Second
 		every             = 100 * time.Millisecond
-		longest           = 6 * time.Second
+		peerWait          = 5 * time.Second // of a publish
 	)
 	address := freeAddress(t)
 	first := reader(t, address)
@@ -38,9 +39,7 @@ func TestZ03BoundSideRestarts(t *testing.T) {
 	jobs := s.to(out, "jobs")
 	s.serve()
 	began := time.Now()
-	past := func(at time.Duration) { // the time of the case
-		eventually(t, fmt.Sprintf("it is %v", at), 2*at, func() bool { return time.Since(began) >= at })
-	}
+	past := func(at time.Duration) { until(began.Add(at)) } // the time of the case
 	type sent struct {
 		i    int
 		took time.Duration
@@ -66,11 +65,12 @@ func TestZ03BoundSideRestarts(t *testing.T) {
 	first.next("run")
 	past(kill)
 	first.kill()
-	killed := len(results)
+	killed, gone := len(results), time.Now()
 	past(back)
 	second := reader(t, address)
 	again := second.next("run")
-	if at := time.Since(began); at > flows {
+	away := time.Since(gone)
+	if at := time.Since(began); at > flows+late {
 		t.Errorf("the flow is back after %v", at)
 	}
 	past(flows)
@@ -79,7 +79,7 @@ func TestZ03BoundSideRestarts(t *testing.T) {
 	close(results)
 	failed := 0
 	for r := range results {
-		if r.took > longest {
+		if r.took > peerWait+late {
 			t.Errorf("publish %d took %v", r.i, r.took)
 		}
 		if r.err != nil {
@@ -87,14 +87,14 @@ func TestZ03BoundSideRestarts(t *testing.T) {
 		}
 	}
 	t.Logf("%d sent at the kill; first one after it %s; %d failed", killed, again.Payload, failed)
-	if failed > 2 { // what waits finds the peer that is back within 5 s
-		t.Errorf("%d publishes failed", failed)
+	if failed > 2+int(away/peerWait) { // what waits finds the peer that is back in time
+		t.Errorf("%d publishes failed, and the peer was away for %v", failed, away)
 	}
 	if lost, back := s.log.having("WARN", "endpoint:out", "no connection"), s.log.having("INFO", "endpoint:out", "connection is up"); len(lost) != 1 || len(back) != 1 {
 		t.Errorf("%d losses and %d returns are told", len(lost), len(back))
 	}
 	second.signal(syscall.SIGTERM)
-	second.status(patience)
+	second.status()
 }
 
 // Z-04: the publisher is replaced by a new process again and again, two of them
@@ -110,21 +110,21 @@ func TestZ04DialingSideReconnects(t *testing.T) {
 	for r := range rounds {
 		p := startChild(t, childConfig{
 			Endpoints: []childEndpoint{{Name: "out", Plugin: "zmq", Path: zmqPlugin(t), Settings: bound(settings.PatternFanOut, address)}},
-			Publish:   &childPublish{To: "out", Name: "events", Prefix: fmt.Sprintf("r%d", r), Count: each, Size: 100, After: time.Second},
+			Publish:   &childPublish{To: "out", Name: "events", Prefix: fmt.Sprintf("r%d", r), Count: each, Size: 100, Routed: true},
 		}, inFolder(socketFolder(t)))
 		for range each {
 			if e := p.next("stored"); e.Error != "" {
 				t.Errorf("round %d: %s", r, e.Error)
 			}
 		}
-		eventually(t, fmt.Sprintf("round %d has come", r), 5*time.Second, func() bool { n, _ := runs.total(); return n == (r+1)*each })
+		eventually(t, fmt.Sprintf("round %d has come", r), func() bool { n, _ := runs.total(); return n == (r+1)*each })
 		if r%2 == 0 {
 			p.signal(syscall.SIGTERM)
-			p.status(patience)
+			p.status()
 		} else {
 			p.kill()
 		}
-		eventually(t, "the loss is told", patience, func() bool { return len(s.log.having("WARN", "no connection")) == r+2 })
+		eventually(t, "the loss is told", func() bool { return len(s.log.having("WARN", "no connection")) == r+2 })
 	}
 	if ended := s.log.of("L-END", ""); len(ended) > 0 {
 		t.Errorf("the subscription ended: %v", ended)

@@ -37,11 +37,10 @@ func misses(b *book, endpoint string) int {
 	return n
 }
 
-// Z-05: of two subscribers one is slow. The other one has all of a burst within
-// 5 s. As more comes, what the slow one misses is dropped for it alone, and told
+// Z-05: of two subscribers one is slow. The other one has all of a burst soon. As more comes, what the slow one misses is dropped for it alone, and told
 // to the message.
 func TestZ05OneSlowReader(t *testing.T) { // alone, since it takes all there is of the machine
-	const burst, total = 60, 260
+	const burst, total = 60, 180
 	p := newService(t)
 	set := bound(settings.PatternFanOut, anyPort)
 	out := p.zmq("out", set)
@@ -64,7 +63,7 @@ func TestZ05OneSlowReader(t *testing.T) { // alone, since it takes all there is 
 		return nil
 	})
 	warm := 0
-	eventually(t, "both have subscribed", patience, func() bool {
+	eventually(t, "both have subscribed", func() bool {
 		p.sends(t.Context(), events, string(mebibyte(900_000+warm)))
 		warm++
 		a, _ := all.total()
@@ -82,18 +81,18 @@ func TestZ05OneSlowReader(t *testing.T) { // alone, since it takes all there is 
 		}
 	}
 	has := func(n int) {
-		eventually(t, fmt.Sprintf("the fast one has %d", n), patience, func() bool { got, _ := all.total(); return got >= before+n })
+		eventually(t, fmt.Sprintf("the fast one has %d", n), func() bool { got, _ := all.total(); return got >= before+n })
 	}
 	put(0, burst)
 	has(burst)
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 5*time.Second+late {
 		t.Errorf("the fast one has the burst after %v", took)
 	}
 	for at := burst; at < total; at += 20 { // as fast as it reads
 		put(at, at+20)
 		has(at + 20)
 	}
-	eventually(t, "the drops are told", patience, func() bool { return misses(p.log, "out") > 0 })
+	eventually(t, "the drops are told", func() bool { return misses(p.log, "out") > 0 })
 	close(release)
 	idle(t, some)
 	slow.stops()
@@ -112,7 +111,7 @@ func TestZ05OneSlowReader(t *testing.T) { // alone, since it takes all there is 
 func idle(t *testing.T, r *tally) {
 	t.Helper()
 	last, since := -1, time.Now()
-	eventually(t, "nothing runs any more", 2*patience, func() bool {
+	eventually(t, "nothing runs any more", func() bool {
 		if n, _ := r.total(); n != last {
 			last, since = n, time.Now()
 		}
@@ -120,10 +119,10 @@ func idle(t *testing.T, r *tally) {
 	})
 }
 
-// Z-06: a subscriber is stopped and never reads. 2 GiB later the plugin has not
+// Z-06: a subscriber is stopped and never reads. 512 MiB later the plugin has not
 // taken 256 MiB, the drops are told, and another endpoint goes on.
 func TestZ06Memory(t *testing.T) { // alone, since it takes all there is of the machine
-	const messages, most = 2048, 256 << 10 // KiB
+	const messages, most = 512, 256 << 10 // KiB
 	s := newService(t)
 	out := s.zmq("out", bound(settings.PatternFanOut, anyPort))
 	jobs := s.zmq("jobs", bound(settings.PatternQueue, anyPort))
@@ -132,7 +131,7 @@ func TestZ06Memory(t *testing.T) { // alone, since it takes all there is of the 
 	stalled := libzmq.Start(t)
 	sub := stalled.Open("SUB", libzmq.Options{Connect: []string{s.at(out)}, Subscribe: []string{"events"}})
 	pull := libzmq.Start(t).Open("PULL", libzmq.Options{Connect: []string{s.at(jobs)}})
-	eventually(t, "it has subscribed", patience, func() bool {
+	eventually(t, "it has subscribed", func() bool {
 		r, err := events.Publish(t.Context(), []byte("x"))
 		return err == nil && !r.Unrouted
 	})
@@ -145,7 +144,7 @@ func TestZ06Memory(t *testing.T) { // alone, since it takes all there is of the 
 		if _, err := events.Publish(t.Context(), mebibyte(i)); err != nil {
 			t.Fatal(err)
 		}
-		if i%64 == 0 {
+		if i%16 == 0 {
 			peak = max(peak, resident(t, s.pid("out")))
 			if _, err := work.Publish(t.Context(), []byte(strconv.Itoa(i))); err != nil {
 				t.Errorf("the other endpoint: %v", err)
@@ -156,7 +155,7 @@ func TestZ06Memory(t *testing.T) { // alone, since it takes all there is of the 
 		t.Errorf("the plugin had %d KiB resident", peak)
 	}
 	var want [][]string
-	for i := 0; i < messages; i += 64 {
+	for i := 0; i < messages; i += 16 {
 		want = append(want, []string{"jobs", "", strconv.Itoa(i)})
 	}
 	if diff := cmp.Diff(want, frames(pull.Receive(len(want)))); diff != "" {
@@ -164,7 +163,7 @@ func TestZ06Memory(t *testing.T) { // alone, since it takes all there is of the 
 	}
 	stalled.Kill()
 	kept := 64 + 8 // the queue, and what the kernel has
-	eventually(t, "the drops are told", patience, func() bool { return misses(s.log, "out") >= messages-kept })
+	eventually(t, "the drops are told", func() bool { return misses(s.log, "out") >= messages-kept })
 	s.stops()
 	if n := misses(s.log, "out"); n > messages {
 		t.Errorf("%d of %d are told as dropped", n, messages)

@@ -42,7 +42,7 @@ func TestZ09RollingRestart(t *testing.T) {
 	p.serve()
 	want := numbered(10)
 	p.sends(t.Context(), jobs, want...)
-	eventually(t, "all have run", patience, func() bool { n, _ := runs.total(); return n == len(want) })
+	eventually(t, "all have run", func() bool { n, _ := runs.total(); return n == len(want) })
 	if diff := cmp.Diff(want, runs.keys()); diff != "" {
 		t.Errorf("handled (-want +got):\n%s", diff)
 	}
@@ -76,8 +76,8 @@ func TestZ10Malformed(t *testing.T) {
 	} {
 		push.Send(m...)
 	}
-	eventually(t, "the good one is handled", patience, func() bool { return runs.runs("jobs|good") == 1 })
-	eventually(t, "all are settled", patience, func() bool { c := s.counters("jobs"); return c.Received == 7 && c.InWork == 0 })
+	eventually(t, "the good one is handled", func() bool { return runs.runs("jobs|good") == 1 })
+	eventually(t, "all are settled", func() bool { c := s.counters("jobs"); return c.Received == 7 && c.InWork == 0 })
 	if diff := cmp.Diff([]string{"alone|", "jobs|five", "jobs|good", "|"}, runs.keys()); diff != "" {
 		t.Errorf("handled (-want +got):\n%s", diff)
 	}
@@ -93,23 +93,27 @@ func TestZ10Malformed(t *testing.T) {
 	s.stops()
 }
 
-// Z-11: a peer with heartbeats is silent for 10 s. Neither side closes the
-// connection, and no PING is taken for a message.
+// Z-11: a peer with heartbeats is silent for longer than it waits for an answer to
+// one. Neither side closes the connection, and no PING is taken for a message.
 func TestZ11Heartbeats(t *testing.T) {
 	t.Parallel()
+	const (
+		every   = time.Second
+		patient = 9 * time.Second // a busy machine answers in that time
+	)
 	s := newService(t)
 	in := s.zmq("in", bound(settings.PatternQueue, anyPort))
 	runs := s.notes(in.Subscription("jobs"), acks)
 	s.serve()
 	push := libzmq.Start(t).Open("PUSH", libzmq.Options{
-		Connect: []string{s.at(in)}, Set: map[string]int{"HEARTBEAT_IVL": 1000, "HEARTBEAT_TIMEOUT": 3000},
+		Connect: []string{s.at(in)},
+		Set:     map[string]int{"HEARTBEAT_IVL": int(every.Milliseconds()), "HEARTBEAT_TIMEOUT": int(patient.Milliseconds())},
 	})
 	push.Send("jobs", "", "m1")
 	push.Sees("HANDSHAKE_SUCCEEDED")
-	began := time.Now()
-	eventually(t, "10 s are over", 20*time.Second, func() bool { return time.Since(began) > 10*time.Second })
+	until(time.Now().Add(patient + 2*every))
 	push.Send("jobs", "", "m2")
-	eventually(t, "m2 has come", patience, func() bool { return runs.runs("m2") == 1 })
+	eventually(t, "m2 has come", func() bool { return runs.runs("m2") == 1 })
 	if events := push.Events(); len(events) > 0 {
 		t.Errorf("the peer saw %v", events)
 	}
@@ -120,7 +124,7 @@ func TestZ11Heartbeats(t *testing.T) {
 }
 
 // Z-12: publishes wait for a peer that never reads. A stop with a limit of 3 s
-// ends within 3.5 s, and they are told.
+// ends soon after that, and they are told.
 func TestZ12StopWhileASendIsBlocked(t *testing.T) {
 	t.Parallel()
 	const limit = 3 * time.Second
@@ -149,7 +153,7 @@ func TestZ12StopWhileASendIsBlocked(t *testing.T) {
 		}
 	}()
 	n, since := 0, time.Now()
-	eventually(t, "a publish waits", patience, func() bool {
+	eventually(t, "a publish waits", func() bool {
 		if len(began) != n {
 			n, since = len(began), time.Now()
 		}

@@ -110,18 +110,18 @@ func TestRepliesAtTheStop(t *testing.T) {
 	for i := range n {
 		dealer.Send("ask", "", fmt.Sprintf("q%03d", i))
 	}
-	eventually(t, "the workers are busy", patience, func() bool { all, _ := runs.total(); return all == workers })
-	eventually(t, "the window is full", patience, func() bool { return s.counters("ask").Received == 64 })
+	eventually(t, "the workers are busy", func() bool { all, _ := runs.total(); return all == workers })
+	eventually(t, "the window is full", func() bool { return s.counters("ask").Received == 64 })
 	s.stop()
-	eventually(t, "it stops", patience, func() bool { return len(s.log.having("INFO", "host stops")) > 0 })
+	eventually(t, "it stops", func() bool { return len(s.log.having("INFO", "host stops")) > 0 })
 	close(gate)
 	err := s.ends()
 	var cut host.Abandoned
 	if e, ok := errors.AsType[*host.AbandonedError](err); ok {
 		cut = e.Subscriptions[0]
 	}
-	replies := len(dealer.Rest())
 	all, _ := runs.total()
+	replies := len(append(dealer.Receive(all), dealer.Rest()...))
 	lost := 0
 	for _, l := range s.log.having("WARN", "messages are lost") {
 		one, _ := strconv.Atoi(l.text("read"))
@@ -166,7 +166,7 @@ func TestRequestsWhileAResponderIsKilled(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				text := fmt.Sprintf("%d-%d", w, i)
-				got, err := host.Request[[]byte, []byte](t.Context(), s.Host, out.To("ask"), []byte(text), host.WithTimeout(10*time.Second))
+				got, err := host.Request[[]byte, []byte](t.Context(), s.Host, out.To("ask"), []byte(text), host.WithTimeout(patience))
 				half <- struct{}{}
 				switch e := new(host.RequestError); {
 				case err == nil && string(got) != "re "+text:
@@ -181,7 +181,7 @@ func TestRequestsWhileAResponderIsKilled(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "half of them are answered", patience, func() bool { return len(half) > workers*each/4 })
+	eventually(t, "half of them are answered", func() bool { return len(half) > workers*each/4 })
 	killPlugin(t, one, "rpc")
 	all.Wait()
 	t.Logf("failed, by deadline: %v", failed)

@@ -5,14 +5,13 @@ package cases
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/freeport"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
@@ -52,7 +51,7 @@ func (s *service) at(e *host.Endpoint) string {
 // pid returns the process of an endpoint's plugin that was started last.
 func (s *service) pid(endpoint string) int {
 	s.t.Helper()
-	lines := s.log.that(func(l line) bool { return l.text("msg") == "plugin process started" && l.text("endpoint") == endpoint })
+	lines := s.log.with(pluginStarted, func(l line) bool { return l.text("msg") == pluginStarted && l.text("endpoint") == endpoint })
 	if len(lines) == 0 {
 		s.t.Fatalf("no plugin of %s was started", endpoint)
 	}
@@ -87,7 +86,7 @@ func (s *service) elsewhere() host.Rule {
 func (s *service) serves() {
 	s.t.Helper()
 	s.start()
-	eventually(s.t, "the host serves", patience, func() bool {
+	eventually(s.t, "the host serves", func() bool {
 		select {
 		case <-s.done:
 			s.t.Fatalf("the host does not start: %v", s.err)
@@ -138,7 +137,7 @@ func (s *service) counters(subscription string) host.Counters {
 
 // lines returns the lines of a level, "" = any, that have all of words in them.
 func (b *book) having(level string, words ...string) []line {
-	return b.that(func(l line) bool {
+	return b.with(level, func(l line) bool {
 		if level != "" && l.text("level") != level {
 			return false
 		}
@@ -152,20 +151,10 @@ func (b *book) having(level string, words ...string) []line {
 	})
 }
 
-// freeAddress returns an address whose port is free, and is not one that the
-// system gives to connections, so that it stays free while a service is away.
+// freeAddress returns an address that is the test's, also while a service is away.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		port := 15_000 + rand.IntN(15_000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = l.Close()
-			return fmt.Sprintf("tcp://127.0.0.1:%d", port)
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
+	return fmt.Sprintf("tcp://127.0.0.1:%d", freeport.Hold(t))
 }
 
 // openFiles counts the descriptors of a process.
