@@ -154,7 +154,7 @@ func TestMessagesStayUntilTheirMemoryIsReleased(t *testing.T) {
 		var list []sent
 		for range 1 + r.IntN(30) {
 			n, id = n+1, id%60000+1
-			size := []int{10, 100, 1000, 5000, 70000}[min(r.IntN(12), 4)]
+			size := []int{70000, 5000, 1000, 100, 10}[min(r.IntN(12), 4)]
 			w := wires[:1+r.IntN(2)]
 			if r.IntN(3) == 0 {
 				w = wires

@@ -80,7 +80,7 @@ func (d *modelDelivery) set(part int) {
 }
 
 func TestModel(t *testing.T) {
-	rounds := 300
+	rounds := 120
 	if testing.Short() {
 		rounds = 30
 	}

@@ -3,6 +3,8 @@
 package intake_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -15,9 +17,16 @@ func TestBeyondTheWindow(t *testing.T) {
 	b := newBench(t, func(c *intake.Config) { c.ReceiveMaximum = 2 })
 	rc := b.open("a", 1)
 	b.up(intake.Session{})
-	large := strings.Repeat("x", 4<<20-100)
+	large := q1(0, "a", strings.Repeat("x", 4<<20-100), "a").append(nil)
+	at := bytes.IndexByte(large, 'a') + 1 // of the identifier
 	id := uint16(0)
-	next := func() { id++; b.send(q1(id, "a", large, "a")) }
+	next := func() {
+		id++
+		binary.BigEndian.PutUint16(large[at:], id)
+		if err := b.write(large); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 2 + 16 { // within the window, and beyond it
 		next()
 	}
@@ -29,8 +38,10 @@ func TestBeyondTheWindow(t *testing.T) {
 	next()
 	want(t, "the link's end", b.link.over(), packet.CodeReceiveMaximum)
 	b.again()
-	for id = range uint16(2 + 16) {
-		b.send(q1(id+1, "a", large, "a").again())
+	large[0] |= 8 // DUP
+	id = 0
+	for range 2 + 16 {
+		next()
 	}
 	want(t, "the next link's end", b.link.over(), byte(0))
 }
