@@ -16,6 +16,9 @@ FUZZTIME ?= 15s
 # three times.
 PURE := CGO_ENABLED=0
 export CGO_CFLAGS ?= -O0
+# A program with the race detector sleeps for a second at its end, for goroutines
+# that are about to race: tests leave none running.
+export GORACE ?= atexit_sleep_ms=0
 
 PROGRAMS := ./cmd/longshore ./plugins/pipe/longshore-transport-pipe ./plugins/file/longshore-transport-file ./plugins/zmq/longshore-transport-zmq ./plugins/mqtt/longshore-transport-mqtt ./plugins/pulsar/longshore-transport-pulsar
 # Modules of their own.

@@ -226,8 +226,8 @@ func (b *bare) unleash() {
 	left := family(b.cmd.Process.Pid)
 	_ = b.leash.Close()
 	since := time.Now()
-	if !b.ended(endLimit) {
-		b.t.Errorf("the process did not end within %v after its standard input did", endLimit)
+	if limit := stretched(endLimit); !b.ended(limit) {
+		b.t.Errorf("the process did not end within %v after its standard input did", limit)
 		return
 	}
 	b.t.gone(left, since)

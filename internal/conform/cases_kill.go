@@ -152,8 +152,8 @@ func (t *Trial) gone(pids []int, since time.Time) {
 		if len(left) == 0 {
 			return
 		}
-		if time.Since(since) > endLimit {
-			t.Errorf("%v after the end of its host the process or a child of it is still alive: %v", endLimit, left)
+		if limit := stretched(endLimit); time.Since(since) > limit {
+			t.Errorf("%v after the end of its host the process or a child of it is still alive: %v", limit, left)
 			for _, pid := range left {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}

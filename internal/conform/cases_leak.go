@@ -25,7 +25,7 @@ const (
 	spareThreads = 4
 	spareMemory  = 16 << 20
 
-	// settleTime is how long what other threads close may take.
+	// settleTime is how long what other threads close may take, stretched.
 	settleTime = 2 * time.Second
 )
 
@@ -64,7 +64,7 @@ func leakSubscribeClose(t *Trial) {
 // settled waits until a process that holds now after some rounds holds about what
 // it did before, or for settleTime.
 func (t *Trial) settled(p *Process, before, now holding) holding {
-	for more := t.moments(settleTime); ; {
+	for more := t.moments(stretched(settleTime)); ; {
 		h := held(p.PID())
 		now.fds, now.rss, now.children = h.fds, h.rss, h.children
 		if now.fds <= before.fds+spareFDs && now.rss <= before.rss+spareMemory || !more() {

@@ -23,7 +23,7 @@ func livingCases() []Case {
 }
 
 // secondLimit is how long a second process may take to connect: a source that
-// one process has for itself refuses it, or lets it wait.
+// one process has for itself refuses it, or lets it wait. It is stretched.
 const secondLimit = 2 * time.Second
 
 // unsettledLiving lets a second process read while the first one holds
@@ -78,7 +78,7 @@ func unsettledLiving(t *Trial) {
 func (t *Trial) second() (*Process, *Sub) {
 	p := t.Configured()
 	p.Inspect(t.Usage())
-	ctx, cancel := context.WithTimeout(t.Ctx, min(secondLimit, t.Subject.Wait))
+	ctx, cancel := context.WithTimeout(t.Ctx, min(stretched(secondLimit), t.Subject.Wait))
 	defer cancel()
 	if _, err := p.link.Connect(ctx, &transportpb.ConnectRequest{}); err != nil {
 		t.Notef("%v", err)

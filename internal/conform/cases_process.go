@@ -93,8 +93,8 @@ func processOlder(t *Trial) {
 
 // refusesToServe waits for a process that must not serve.
 func (t *Trial) refusesToServe(executed string, b *bare) {
-	if !b.ended(exitLimit) {
-		t.Errorf("executed %s the process does not exit within %v; %s", executed, exitLimit, b.told())
+	if limit := stretched(exitLimit); !b.ended(limit) {
+		t.Errorf("executed %s the process does not exit within %v; %s", executed, limit, b.told())
 		b.unleash()
 		return
 	}
@@ -217,7 +217,7 @@ func processBeats(t *Trial) {
 	p := t.Configured()
 	beats := func(when string) {
 		if !p.Beats() {
-			t.Fatalf("a heartbeat %s is not answered within %v: a host would take the process for hung and kill it", when, beatLimit)
+			t.Fatalf("a heartbeat %s is not answered within %v: a host would take the process for hung and kill it", when, stretched(beatLimit))
 		}
 	}
 	beats("behind Configure")
@@ -366,8 +366,8 @@ func processLong(t *Trial) {
 // soon reports whether what is unsettled comes again soon enough for cases that
 // look at something else.
 func soon(a *About) bool {
-	const part = 4 // of the subject's Wait
+	const part, most = 4, 5 * time.Second // of the subject's Wait
 	return a.All(func(c core.Capabilities) bool {
-		return returnsAtAll(c) && (c.Unsettled != core.UnsettledOnTimeout || c.MaxHold <= a.Subject.Wait/part)
+		return returnsAtAll(c) && (c.Unsettled != core.UnsettledOnTimeout || c.MaxHold <= min(a.Subject.Wait/part, most))
 	})
 }

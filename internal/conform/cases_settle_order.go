@@ -189,7 +189,7 @@ func (t *Trial) twins(p *Process, s *Sub) {
 	m := t.Messages(t.feedName(), 1, 0)[0]
 	t.Put(p, []core.Message{m, m})
 	var came []*Delivery
-	s.await(t.Subject.Wait/4, func() bool { return len(s.queue) >= 2 || s.over })
+	s.await(min(t.Subject.Wait/4, 5*time.Second), func() bool { return len(s.queue) >= 2 || s.over })
 	for _, d := range s.Within(0) {
 		if d.Key == keyOf(m.Payload) {
 			came = append(came, d)

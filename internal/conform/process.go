@@ -20,10 +20,10 @@ import (
 
 const (
 	// endLimit is how long a plugin may live without its leash (protocol, "The
-	// leash").
+	// leash"), stretched.
 	endLimit = 2 * time.Second
 
-	// closeLimit is what Close gets for flushing.
+	// closeLimit is what Close gets for flushing, stretched.
 	closeLimit = 5 * time.Second
 )
 
@@ -33,6 +33,8 @@ type Process struct {
 	stdio *stdio // nil unless the plugin wants it
 	proc  *process.Process
 	link  link.Link
+
+	endLimit time.Duration // between leash and kill
 
 	ctx    context.Context // of its streams
 	cancel context.CancelFunc
@@ -70,6 +72,7 @@ func (t *Trial) start() (*Process, error) {
 	t.mu.Unlock()
 	p := &Process{t: t, changed: make(chan struct{})}
 	o := t.options.process(t.Subject)
+	p.endLimit = o.EndLimit
 	o.Logger, o.Stray = t.log.logger(), t.log.stray
 	if t.About != nil && t.About.Describe.GetWantsStdio() {
 		var err error
@@ -231,9 +234,10 @@ func (t *Trial) Configured() *Process {
 // notes what does not end by itself.
 func (p *Process) Close() {
 	p.leave()
-	ctx, cancel := context.WithTimeout(p.t.Ctx, closeLimit+p.t.Subject.Wait)
+	limit := stretched(closeLimit)
+	ctx, cancel := context.WithTimeout(p.t.Ctx, limit+p.t.Subject.Wait)
 	defer cancel()
-	r, err := p.link.Close(ctx, &transportpb.CloseRequest{Limit: int64(closeLimit)})
+	r, err := p.link.Close(ctx, &transportpb.CloseRequest{Limit: int64(limit)})
 	if err != nil {
 		p.t.Errorf("Close: %v", err)
 	} else {
@@ -257,7 +261,7 @@ func (p *Process) Unleash() {
 		p.t.Errorf("end the process: %v", err)
 	}
 	if exit := p.proc.Exit(); exit.Signal != nil {
-		p.t.Errorf("the process did not end within %v after its leash did: it had to be killed (%v)", endLimit, exit)
+		p.t.Errorf("the process did not end within %v after its leash did: it had to be killed (%v)", p.endLimit, exit)
 	}
 	p.release()
 }
@@ -273,7 +277,7 @@ func (p *Process) Kill() {
 // discard ends what is left of the process, however.
 func (p *Process) discard() {
 	p.leave()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Ctx), endLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Ctx), p.endLimit)
 	defer cancel()
 	_ = p.proc.End(ctx) // the case is over
 	p.release()

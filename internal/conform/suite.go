@@ -41,13 +41,17 @@ const (
 	// trialWaits is how many times the subject's Wait a whole case may take: every
 	// step has its own limit, this one ends what has none.
 	trialWaits = 10
+
+	// startLimit is how long a plugin may take until it has described itself: no
+	// case is about that.
+	startLimit = time.Minute
 )
 
 // process returns how the subject's plugin is run.
 func (Options) process(s Subject) process.Options {
 	return process.Options{
 		Name: transportName(s.Path), Path: s.Path, Env: s.Env, Endpoint: "conform", Host: "longshore conform",
-		EndLimit: endLimit, Heartbeat: -1,
+		StartLimit: startLimit, EndLimit: stretched(endLimit), Heartbeat: -1,
 	}
 }
 

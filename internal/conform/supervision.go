@@ -14,7 +14,7 @@ import (
 
 const (
 	// beatEvery is how often heartbeats are sent, beatLimit when a plugin that has
-	// not answered is hung: as a host would, 5 beats of a second.
+	// not answered is hung, stretched: as a host would, 5 beats of a second.
 	beatEvery = 250 * time.Millisecond
 	beatLimit = 5 * time.Second
 )
@@ -75,8 +75,8 @@ func (p *Process) beat() bool {
 	w.mu.Lock()
 	if w.sent == w.answered {
 		w.waiting = time.Now()
-	} else if time.Since(w.waiting) > beatLimit && !p.leaving() {
-		p.t.Errorf("beat %d is not answered after %v: a host would take the process for hung and kill it", w.answered+1, beatLimit)
+	} else if waited := time.Since(w.waiting); waited > beatLimit && waited > stretched(beatLimit) && !p.leaving() {
+		p.t.Errorf("beat %d is not answered after %v: a host would take the process for hung and kill it", w.answered+1, waited.Round(time.Millisecond))
 		w.waiting = time.Now()
 	}
 	w.sent++
@@ -122,7 +122,7 @@ func (p *Process) Beats() bool {
 	w.mu.Lock()
 	mine := w.sent
 	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(p.t.Ctx, beatLimit)
+	ctx, cancel := context.WithTimeout(p.t.Ctx, stretched(beatLimit))
 	defer cancel()
 	changed := func() <-chan struct{} {
 		w.mu.Lock()

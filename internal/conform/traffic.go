@@ -130,9 +130,10 @@ func (t *Trial) inject(p *Process, ms []core.Message) (wait func() []string) {
 // closing calls Close alone and leaves the leash as it is.
 func (p *Process) closing() {
 	p.leave()
-	ctx, cancel := context.WithTimeout(p.t.Ctx, closeLimit+p.t.Subject.Wait)
+	limit := stretched(closeLimit)
+	ctx, cancel := context.WithTimeout(p.t.Ctx, limit+p.t.Subject.Wait)
 	defer cancel()
-	r, err := p.link.Close(ctx, &transportpb.CloseRequest{Limit: int64(closeLimit)})
+	r, err := p.link.Close(ctx, &transportpb.CloseRequest{Limit: int64(limit)})
 	if err != nil {
 		p.t.Fatalf("Close: %v", err)
 	}

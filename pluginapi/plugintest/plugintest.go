@@ -100,7 +100,7 @@ type Subject struct {
 	// case that needs it is not run.
 	Echo string
 
-	Wait    time.Duration // the longest that anything may take; default 20 s
+	Wait    time.Duration // the longest that anything may take; default 1 min
 	Quiet   time.Duration // how long nothing may come where nothing may come; default 500 ms
 	Late    time.Duration // the latest that something delayed may come; default 10 s
 	MaxHold time.Duration // cases that outlast a longer hold are not run; default 1 min
