@@ -44,12 +44,17 @@ func (a *askers) ask(ctx context.Context, at plugintest.Place, messages []core.M
 		raw = message.Append(raw, &messages[i], at.Name)
 	}
 	path := filepath.Join(at.Dir, socketFile)
-	c, err := a.at(ctx, path)
-	if err != nil {
-		return err
+	for {
+		c, err := a.at(ctx, path)
+		if err != nil {
+			return err
+		}
+		n, err := c.nc.Write(raw)
+		if err == nil || n > 0 || ctx.Err() != nil {
+			return err
+		}
+		<-c.gone // its end had come and was not seen yet
 	}
-	_, err = c.nc.Write(raw)
-	return err
 }
 
 // at returns the connection to a socket; a.mu is held.
@@ -130,7 +135,7 @@ func TestConformanceResponder(t *testing.T) {
 		Settings:     binds(settings.PatternRPC, "ipc://"+filepath.Join(plugintest.DirWord, socketFile)),
 		Subscription: "sum",
 		Inject: func(ctx context.Context, at plugintest.Place, messages []core.Message) error {
-			ctx, cancel := context.WithTimeout(ctx, servicetest.Limit/4)
+			ctx, cancel := context.WithTimeout(ctx, servicetest.Limit)
 			defer cancel()
 			return a.ask(ctx, at, messages)
 		},

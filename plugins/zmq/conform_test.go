@@ -36,17 +36,11 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// other is an endpoint of this process that a plugin's peer is.
-func other(t *testing.T, set settings.Settings, u pluginapi.Usage) *bench {
-	t.Helper()
-	set.PeerWait = core.Duration(10 * time.Second)
-	return connect(t, set, u)
-}
-
 // A queue that dials reads what a sender pushes. All cases share that sender, so
-// they run one after the other.
+// they run one after the other. What it writes to a plugin that has just ended is
+// refused at once by a local socket, and lost by TCP.
 func TestConformanceDialing(t *testing.T) {
-	sender := other(t, binds(settings.PatternQueue, anyPort), pluginapi.Usage{})
+	sender := connect(t, binds(settings.PatternQueue, "ipc://"+filepath.Join(t.TempDir(), "s.sock")), pluginapi.Usage{})
 	var turn sync.Mutex // a connection's messages are published by one goroutine at a time
 	plugintest.Run(t, plugintest.Subject{
 		Path:         pluginPath(t),
@@ -114,7 +108,7 @@ func (c *collectors) take(m core.Message) {
 func TestConformanceSending(t *testing.T) {
 	for pattern, all := range map[string]string{settings.PatternQueue: "all", settings.PatternFanOut: "conform-"} {
 		t.Run(pattern, func(t *testing.T) {
-			reader := other(t, binds(pattern, anyPort), reading(all))
+			reader := connect(t, binds(pattern, anyPort), reading(all))
 			c := &collectors{by: make(map[string]func(core.Message))}
 			reader.responder(all, func(m core.Message) []pluginapi.Outgoing { c.take(m); return nil })
 			set := dials(pattern, reader.address())
@@ -135,7 +129,7 @@ func TestConformanceSending(t *testing.T) {
 
 // An endpoint that asks gets the replies of a responder that echoes.
 func TestConformanceRequests(t *testing.T) {
-	responder := other(t, binds(settings.PatternRPC, anyPort), reading("echo"))
+	responder := connect(t, binds(settings.PatternRPC, anyPort), reading("echo"))
 	responder.responder("echo", func(m core.Message) []pluginapi.Outgoing {
 		if m.Name != "echo" {
 			return nil

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/interop/zmqtest"
@@ -141,36 +140,43 @@ func lost(t testing.TB, log fmt.Stringer) (n int) {
 // handled twice.
 func TestStopInFlood(t *testing.T) {
 	for _, network := range []string{"tcp", "ipc"} {
-		t.Run(network+"/reader dials", func(t *testing.T) { stopInFlood(t, network, false, 20) })
+		t.Run(network+"/reader dials", func(t *testing.T) { t.Parallel(); stopInFlood(t, network, false, 20) })
 		// Each time the sender waits longer before it dials again.
-		t.Run(network+"/reader binds", func(t *testing.T) { stopInFlood(t, network, true, 6) })
+		t.Run(network+"/reader binds", func(t *testing.T) { t.Parallel(); stopInFlood(t, network, true, 6) })
 	}
 }
 
-func stopInFlood(t *testing.T, network string, binding bool, stops int) {
-	address := anyPort
+// floodAddress is an address that is taken again and again.
+func floodAddress(t *testing.T, network string) string {
 	if network == "ipc" {
-		address = "ipc://" + filepath.Join(t.TempDir(), "s.sock")
+		return "ipc://" + filepath.Join(t.TempDir(), "s.sock")
 	}
+	return heldPort(t)
+}
+
+// floodReader are the settings of a reader that cuts no sender off that is slow to
+// see its end.
+func floodReader(address string, binding bool) settings.Settings {
+	set := dials(settings.PatternQueue, address)
+	if binding {
+		set = binds(settings.PatternQueue, address)
+	}
+	set.Linger = core.Duration(servicetest.Limit / 3)
+	return set
+}
+
+func stopInFlood(t *testing.T, network string, binding bool, stops int) {
+	address := floodAddress(t, network)
 	var sender *bench
-	waits := func(set settings.Settings) settings.Settings {
-		set.PeerWait = core.Duration(10 * time.Second) // the longest
-		return set
-	}
 	if !binding {
-		sender = connect(t, waits(binds(settings.PatternQueue, address)), pluginapi.Usage{})
+		sender = connect(t, binds(settings.PatternQueue, address), pluginapi.Usage{})
 		address = sender.address()
 	}
-	open := func() *bench {
-		if binding {
-			return connect(t, binds(settings.PatternQueue, address), reading("jobs"))
-		}
-		return connect(t, dials(settings.PatternQueue, address), reading("jobs"))
-	}
+	open := func() *bench { return connect(t, floodReader(address, binding), reading("jobs")) }
 	reader := open()
 	if binding {
 		address = reader.address()
-		sender = connect(t, waits(dials(settings.PatternQueue, address)), pluginapi.Usage{})
+		sender = connect(t, dials(settings.PatternQueue, address), pluginapi.Usage{})
 	}
 	f := sender.flood()
 	had, told := handled{}, 0
@@ -257,31 +263,19 @@ const (
 func TestStopInFloodOfLibzmq(t *testing.T) {
 	for _, network := range []string{"tcp", "ipc"} {
 		for _, binding := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/reader binds=%v", network, binding), func(t *testing.T) { stopInFloodOfLibzmq(t, network, binding) })
+			t.Run(fmt.Sprintf("%s/reader binds=%v", network, binding), func(t *testing.T) { t.Parallel(); stopInFloodOfLibzmq(t, network, binding) })
 		}
 	}
 }
 
 func stopInFloodOfLibzmq(t *testing.T, network string, binding bool) {
 	const stops = 20
-	address := anyPort
-	if network == "ipc" {
-		address = "ipc://" + filepath.Join(t.TempDir(), "s.sock")
-	}
-	var sender *zmqtest.Peer
-	set := func() settings.Settings { return dials(settings.PatternQueue, address) }
-	if binding {
-		set = func() settings.Settings { return binds(settings.PatternQueue, address) }
-	} else {
-		sender = zmqtest.Python(t, flooder, "bind", strings.Replace(address, ":0", ":*", 1))
-		address = sender.Line()
-	}
-	reader := connect(t, set(), reading("jobs"))
-	if binding {
-		address = reader.address()
-		sender = zmqtest.Python(t, flooder, "connect", address)
-		sender.Line()
-	}
+	address := floodAddress(t, network)
+	way := map[bool]string{true: "connect", false: "bind"}[binding]
+	open := func() *bench { return connect(t, floodReader(address, binding), reading("jobs")) }
+	sender := zmqtest.Python(t, flooder, way, address)
+	sender.Line()
+	reader := open()
 	had, told := handled{}, 0
 	for i := range stops {
 		s := reader.subscribe("jobs")
@@ -291,7 +285,7 @@ func stopInFloodOfLibzmq(t *testing.T, network string, binding bool) {
 		}
 		reader.end()
 		told += lost(t, reader.log)
-		reader = connect(t, set(), reading("jobs"))
+		reader = open()
 	}
 	rest := reader.subscribe("jobs")
 	had.some(reader, rest, 100)

@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/interop/zmqtest"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
@@ -69,15 +67,14 @@ func guideSocket(t *testing.T) string {
 // guideEndpoint attaches the plugin to a service.
 func guideEndpoint(t *testing.T, s *servicetest.Service, set settings.Settings) *host.Endpoint {
 	t.Helper()
-	path := memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
-	return s.Endpoint("in", host.Plugin{Name: "zmq", Path: path}, set)
+	set.PeerWait = longestWait
+	return s.Endpoint("in", host.Plugin{Name: "zmq", Path: pluginPath(t)}, set)
 }
 
 // guideQueue attaches a queue of the service's own, for what is tried again.
 func guideQueue(t *testing.T, s *servicetest.Service) *host.Endpoint {
 	t.Helper()
-	path := memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
-	return s.Endpoint("again", host.Plugin{Name: "zmq", Path: path}, settings.Settings{Pattern: settings.PatternQueue, Bind: anyPort})
+	return s.Endpoint("again", host.Plugin{Name: "zmq", Path: pluginPath(t)}, settings.Settings{Pattern: settings.PatternQueue, Bind: anyPort})
 }
 
 // The programs are all tried below.
@@ -112,9 +109,10 @@ func TestGuideWork(t *testing.T) {
 	s.Start()
 	p := guidePeer(t, "work.py", jobs.Addresses()[0])
 	for _, payload := range []string{"one", "two"} {
-		if _, err := to.Publish(t.Context(), core.Message{Payload: []byte(payload), Headers: servicetest.Headers("X-Tenant", "acme")}); err != nil {
-			t.Fatal(err)
-		}
+		s.Eventually("somebody takes it", func() bool {
+			_, err := to.Publish(t.Context(), core.Message{Payload: []byte(payload), Headers: servicetest.Headers("X-Tenant", "acme")})
+			return err == nil
+		})
 	}
 	p.Expect("jobs {'X-Tenant': 'acme'} one", "jobs {'X-Tenant': 'acme'} two")
 	s.Stop()
@@ -225,7 +223,7 @@ func TestGuideAnswer(t *testing.T) {
 	desk := guideEndpoint(t, s, settings.Settings{Pattern: settings.PatternRPC, Connect: []string{address}})
 	s.Start()
 	for range 3 {
-		got, err := host.Request[[]byte, []byte](t.Context(), s.Host, desk.To("rates"), []byte("?"), host.WithTimeout(20*time.Second))
+		got, err := host.Request[[]byte, []byte](t.Context(), s.Host, desk.To("rates"), []byte("?"), host.WithTimeout(servicetest.Limit/3))
 		if err != nil || strings.TrimSpace(string(got)) != `{"Rate": 1.25}` {
 			t.Errorf("got %s, %v", got, err)
 		}

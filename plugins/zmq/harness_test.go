@@ -5,6 +5,7 @@ package zmq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/freeport"
 	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi"
@@ -29,6 +32,12 @@ func TestMain(m *testing.M) {
 
 // anyPort is an address of this machine with a port that is free.
 const anyPort = "tcp://127.0.0.1:0"
+
+// heldPort is an address whose port is the test's, also while nobody listens there.
+func heldPort(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("tcp://127.0.0.1:%d", freeport.Hold(t))
+}
 
 // closed is an address that nobody listens on.
 const closed = "tcp://127.0.0.1:1"
@@ -172,11 +181,15 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// longestWait is the most that peer_wait may be: peers of tests may take long to
+// connect.
+const longestWait = core.Duration(10 * time.Second)
+
 // binds and dials are the settings of the two sides.
 func binds(pattern, address string) settings.Settings {
-	return settings.Settings{Pattern: pattern, Bind: address}
+	return settings.Settings{Pattern: pattern, Bind: address, PeerWait: longestWait}
 }
 
 func dials(pattern string, addresses ...string) settings.Settings {
-	return settings.Settings{Pattern: pattern, Connect: addresses}
+	return settings.Settings{Pattern: pattern, Connect: addresses, PeerWait: longestWait}
 }

@@ -144,7 +144,7 @@ func TestNoCredentialsAreTaken(t *testing.T) {
 func TestCopiesToItselfNeverWaitForARead(t *testing.T) {
 	total := 1_000_000
 	if poison.On {
-		total = 100_000
+		total = 30_000
 	}
 	const window, producers = 64, 4
 	b := connect(t, binds(settings.PatternQueue, anyPort), reading("jobs"))

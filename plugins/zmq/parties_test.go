@@ -42,13 +42,17 @@ type end interface {
 	try(name, payload string) // sends a message, whether or not somebody wants it
 	got(n int) []string       // waits for n further messages
 	rest() []string           // waits until nothing comes any more
+	loses()                   // waits until one that dials has seen the end of its peer
 	close()
 }
 
-// parties runs a test with each kind of far end.
+// parties runs a test with each kind of far end, beside each other: they wait a lot.
 func parties(t *testing.T, f func(t *testing.T, p party)) {
 	for name, p := range map[string]party{"libzmq": foreign{}, "longshore": own{}} {
-		t.Run(name, func(t *testing.T) { f(t, p) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, p)
+		})
 	}
 }
 
@@ -130,6 +134,11 @@ func (e *foreignEnd) rest() []string {
 	return e.read(e.s.Rest())
 }
 
+func (e *foreignEnd) loses() {
+	e.t.Helper()
+	e.s.Sees("DISCONNECTED")
+}
+
 func (e *foreignEnd) close() {
 	e.t.Helper()
 	e.p.Kill()
@@ -175,6 +184,7 @@ type ownEnd struct {
 
 	mu    sync.Mutex
 	texts []string // what has come and was not taken yet
+	link  pluginapi.LinkState
 	from  core.Message
 }
 
@@ -189,7 +199,7 @@ func (own) open(t *testing.T, kind string, w where) end {
 	if name == "" {
 		name = "any"
 	}
-	set := settings.Settings{Pattern: patterns[kind], Bind: w.bind, Connect: w.connect}
+	set := settings.Settings{Pattern: patterns[kind], Bind: w.bind, Connect: w.connect, PeerWait: longestWait}
 	reads := slices.Contains([]string{"PULL", "SUB", "ROUTER"}, kind)
 	var u pluginapi.Usage
 	if reads {
@@ -203,6 +213,11 @@ func (own) open(t *testing.T, kind string, w where) end {
 		e.done.Wait()
 	})
 	t.Cleanup(e.stop)
+	e.conn.(pluginapi.LinkReporter).ReportLink(func(s pluginapi.LinkState) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.link = s
+	})
 	if reads {
 		s := e.subscribe(name)
 		e.done.Go(func() { e.collect(ctx, s) })
@@ -309,6 +324,15 @@ func (e *ownEnd) rest() []string {
 		return time.Since(last) >= quiet
 	})
 	return texts
+}
+
+func (e *ownEnd) loses() {
+	e.t.Helper()
+	eventually(e.t, "the peer is lost", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.link.Reason != ""
+	})
 }
 
 func (e *ownEnd) close() { e.stop() }

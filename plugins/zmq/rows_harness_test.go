@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func newService(t *testing.T, p party, from source, opts ...host.Option) *servic
 	s := &service{Service: servicetest.New(t, opts...), t: t, p: p, from: from}
 	set := binds(from.pattern, anyPort)
 	if !from.binds {
-		s.far = p.open(t, from.far, where{bind: anyPort})
+		s.far = p.open(t, from.far, where{bind: heldPort(t)})
 		set = dials(from.pattern, s.far.address())
 	}
 	s.in = s.attach("in", set)
@@ -103,6 +104,37 @@ func untilAttempt(n uint64, err error) func(*host.Message[[]byte]) error {
 			return host.Leave()
 		}
 		return err
+	}
+}
+
+// clock notes when the handler ran.
+type clock struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+// noting makes a handler note when it runs.
+func (c *clock) noting(f func(*host.Message[[]byte]) error) func(*host.Message[[]byte]) error {
+	return func(m *host.Message[[]byte]) error {
+		c.mu.Lock()
+		c.at = append(c.at, time.Now())
+		c.mu.Unlock()
+		return f(m)
+	}
+}
+
+// run is when the handler ran the nth time, from 0.
+func (c *clock) run(n int) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at[n]
+}
+
+// delayed checks that a copy did not come before it was due.
+func delayed(t *testing.T, took, d time.Duration) {
+	t.Helper()
+	if took < d-20*time.Millisecond {
+		t.Errorf("the copy came after %v", took)
 	}
 }
 

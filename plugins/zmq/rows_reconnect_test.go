@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/servicetest"
@@ -61,7 +60,7 @@ func TestS_ZMQ_42_senders(t *testing.T) {
 		t.Run(tt.pattern, func(t *testing.T) {
 			parties(t, func(t *testing.T, p party) {
 				s := &service{Service: servicetest.New(t, host.StayUp()), t: t, p: p}
-				s.q = p.open(t, tt.far, where{bind: anyPort, prefix: "news"})
+				s.q = p.open(t, tt.far, where{bind: heldPort(t), prefix: "news"})
 				news := host.To[[]byte](s.Host, s.attach("out", dials(tt.pattern, s.q.address())).To("news"))
 				s.Start()
 				for i := range 3 {
@@ -89,7 +88,7 @@ func TestS_ZMQ_42_senders(t *testing.T) {
 func TestS_ZMQ_42_requests(t *testing.T) {
 	parties(t, func(t *testing.T, p party) {
 		s := &service{Service: servicetest.New(t, host.StayUp()), t: t, p: p}
-		s.q = p.open(t, "ROUTER", where{bind: anyPort})
+		s.q = p.open(t, "ROUTER", where{bind: heldPort(t)})
 		ask := s.attach("out", dials(settings.PatternRPC, s.q.address())).To("ask")
 		s.Start()
 		for i := range 3 {
@@ -98,7 +97,7 @@ func TestS_ZMQ_42_requests(t *testing.T) {
 			}
 			answers := make(chan string, 1)
 			go func() {
-				reply, err := host.Request[[]byte, []byte](context.Background(), s.Host, ask, fmt.Append(nil, i), host.WithTimeout(20*time.Second))
+				reply, err := host.Request[[]byte, []byte](context.Background(), s.Host, ask, fmt.Append(nil, i), host.WithTimeout(servicetest.Limit/3))
 				if err != nil {
 					reply = []byte(err.Error())
 				}

@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,7 +61,7 @@ func TestS_ZMQ_34(t *testing.T) {
 	for _, from := range append([]source{queueBound, fanOutBound}, elsewhere...) {
 		t.Run(from.name, func(t *testing.T) {
 			parties(t, func(t *testing.T, p party) {
-				s := newService(t, p, from, host.WithDrainLimit(time.Minute))
+				s := newService(t, p, from, host.WithDrainLimit(servicetest.Limit))
 				var rules []host.Rule
 				if !from.binds || from.pattern == settings.PatternRPC {
 					jobs := s.attach("jobs", binds(settings.PatternQueue, anyPort))
@@ -82,7 +85,7 @@ func TestS_ZMQ_34(t *testing.T) {
 				if !ok {
 					t.Fatalf("the stop came to %v\n%s", s.Wait(), s.Log)
 				}
-				if took := time.Since(began); took > 10*time.Second {
+				if took := time.Since(began); took > servicetest.Limit/3 {
 					t.Errorf("the stop took %v", took)
 				}
 				if diff := cmp.Diff([]host.Abandoned{{Endpoint: "in", Subscription: from.reads, Copies: n}}, e.Subscriptions); diff != "" {
@@ -176,7 +179,7 @@ func TestS_ZMQ_39_crash(t *testing.T) {
 			t.Fatal(err)
 		}
 		child := exec.Command(self)
-		child.Env = append(os.Environ(), hostChild+"="+anyPort+" "+pluginPath(t))
+		child.Env = append(os.Environ(), hostChild+"="+heldPort(t)+" "+pluginPath(t))
 		out, err := child.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -184,11 +187,12 @@ func TestS_ZMQ_39_crash(t *testing.T) {
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
-		kill := func() {
+		kill := sync.OnceFunc(func() {
 			_ = child.Process.Kill()
 			_ = child.Wait()
-		}
+		})
 		defer kill()
+		defer time.AfterFunc(servicetest.Limit, kill).Stop()
 		lines := bufio.NewScanner(out)
 		next := func() string {
 			if !lines.Scan() {
@@ -201,6 +205,14 @@ func TestS_ZMQ_39_crash(t *testing.T) {
 		far.put("jobs", "x")
 		servicetest.Expect(t, "runs of the child", []string{next()}, "x")
 		kill()
+		far.loses()
+		eventually(t, "its plugin is gone", func() bool {
+			nc, err := net.Dial("tcp", strings.TrimPrefix(address, "tcp://"))
+			if err == nil {
+				nc.Close()
+			}
+			return err != nil
+		})
 
 		s := &service{Service: servicetest.New(t), t: t, p: p, from: queueBound, far: far}
 		s.in = s.attach("in", settings.Settings{Pattern: settings.PatternQueue, Bind: address})
