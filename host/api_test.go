@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,27 +12,69 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
 const module = "github.com/longshore-go/longshore/"
 
-// list runs go list in the module's root.
-func list(t *testing.T, args ...string) []string {
-	t.Helper()
-	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+// imports asks go list, once for all tests, what every package of the module and
+// below it imports.
+var imports = sync.OnceValues(func() (map[string][]string, error) {
+	cmd := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}}={{join .Imports ","}}`, "./...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	return strings.Fields(string(out))
+	all := make(map[string][]string)
+	for line := range strings.Lines(string(out)) {
+		pkg, list, _ := strings.Cut(strings.TrimSpace(line), "=")
+		all[pkg] = strings.Split(list, ",")
+	}
+	return all, nil
+})
+
+// linked lists the packages that those in these folders link, which end in /...
+// where those below are meant.
+func linked(t *testing.T, folders ...string) []string {
+	t.Helper()
+	all, err := imports()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deps []string
+	seen := make(map[string]bool)
+	var add func(pkg string)
+	add = func(pkg string) {
+		if _, ok := all[pkg]; !ok || seen[pkg] {
+			return
+		}
+		seen[pkg] = true
+		deps = append(deps, pkg)
+		for _, i := range all[pkg] {
+			add(i)
+		}
+	}
+	for _, f := range folders {
+		root, below := strings.CutSuffix(module+f, "/...")
+		before := len(deps)
+		for pkg := range all {
+			if pkg == root || below && strings.HasPrefix(pkg, root+"/") {
+				add(pkg)
+			}
+		}
+		if len(deps) == before && !seen[root] {
+			t.Fatalf("go list knows no package in %s", f)
+		}
+	}
+	return deps
 }
 
 // TestWhatAServiceLinks proves that a host and a plugin link no client of any
 // transport and no database.
 func TestWhatAServiceLinks(t *testing.T) {
-	for _, dep := range list(t, "-deps", "./host", "./host/hosttest", "./pluginapi", "./pluginapi/inproc") {
+	for _, dep := range linked(t, "host", "host/hosttest", "pluginapi", "pluginapi/inproc") {
 		for _, banned := range []string{"zmq", "zeromq", "pulsar", "paho", "mqtt", "sea-streamer", "seastreamer", "sqlite", "database/sql", module + "plugins/"} {
 			if strings.Contains(dep, banned) {
 				t.Errorf("%s is linked", dep)
@@ -43,7 +86,7 @@ func TestWhatAServiceLinks(t *testing.T) {
 // TestOnlyTheDemoLinksABroker proves that the broker of longshore demo is in no
 // plugin and no library.
 func TestOnlyTheDemoLinksABroker(t *testing.T) {
-	for _, dep := range list(t, "-deps", "./core/...", "./pluginapi/...", "./host/...", "./plugins/...") {
+	for _, dep := range linked(t, "core/...", "pluginapi/...", "host/...", "plugins/...") {
 		if strings.Contains(dep, "mochi-mqtt") {
 			t.Errorf("%s is linked", dep)
 		}
@@ -53,7 +96,7 @@ func TestOnlyTheDemoLinksABroker(t *testing.T) {
 // TestPulsarIsSpokenByHand proves that the Pulsar plugin has no other client in it: that
 // one is what its tests and benchmarks compare it with.
 func TestPulsarIsSpokenByHand(t *testing.T) {
-	for _, dep := range list(t, "-deps", "./plugins/pulsar/...") {
+	for _, dep := range linked(t, "plugins/pulsar/...") {
 		if strings.Contains(dep, "pulsar-client-go") {
 			t.Errorf("%s is linked", dep)
 		}
@@ -62,7 +105,7 @@ func TestPulsarIsSpokenByHand(t *testing.T) {
 
 // TestAServiceLinksNoTests proves that what is made for tests is in no service.
 func TestAServiceLinksNoTests(t *testing.T) {
-	for _, dep := range list(t, "-deps", "./host") {
+	for _, dep := range linked(t, "host") {
 		if dep == module+"host/hosttest" || strings.HasPrefix(dep, module+"internal/memory") {
 			t.Errorf("%s is linked", dep)
 		}
@@ -78,10 +121,17 @@ func TestImportsPointOneWay(t *testing.T) {
 		"plugins":   {"core", "pluginapi", "plugins"},
 		"host":      {"core", "pluginapi", "host", "internal"},
 	}
-	for _, line := range strings.Split(strings.Join(list(t, "-f", `{{.ImportPath}}={{join .Imports ","}}`, "./..."), "\n"), "\n") {
-		pkg, imports, _ := strings.Cut(line, "=")
-		top, _, _ := strings.Cut(strings.TrimPrefix(pkg, module), "/")
-		for _, i := range strings.Split(imports, ",") {
+	all, err := imports()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, imported := range all {
+		inner, ours := strings.CutPrefix(pkg, module)
+		if !ours {
+			continue
+		}
+		top, _, _ := strings.Cut(inner, "/")
+		for _, i := range imported {
 			// Plugins that break the rules on purpose need it as well.
 			user := pkg == module+"internal/process" || pkg == module+"pluginapi" || strings.HasPrefix(pkg, module+"internal/testplugin")
 			if strings.HasPrefix(i, "github.com/hashicorp/go-plugin") && !user {

@@ -2,6 +2,16 @@
 
 package host
 
+import (
+	"context"
+	"os"
+)
+
+// RunUntil is RunUntilSignal with the signals that come.
+func (h *Host) RunUntil(ctx context.Context, caught <-chan os.Signal) error {
+	return h.runUntil(ctx, caught)
+}
+
 // Crash kills the plugin of an endpoint that is up.
 func (h *Host) Crash(endpoint string) {
 	if r := h.run.Load(); r != nil {

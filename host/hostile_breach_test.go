@@ -233,6 +233,7 @@ func TestReceiptsThatBreakTheProtocol(t *testing.T) {
 			return untilItsEnd(s)
 		}
 	}
+	reached := make(chan struct{}, 1)
 	for _, tt := range []struct {
 		name    string
 		publish func(grpc.ServerStream) error
@@ -245,7 +246,11 @@ func TestReceiptsThatBreakTheProtocol(t *testing.T) {
 		{"an unknown status", answer(func(id uint64) []*pb.Receipt { return []*pb.Receipt{{Id: id, Status: 99}} }), false, true, ""},
 		{"no status", answer(func(id uint64) []*pb.Receipt { return []*pb.Receipt{{Id: id}} }), false, true, ""},
 		{"refused without a word", answer(func(id uint64) []*pb.Receipt { return []*pb.Receipt{{Id: id, Status: 2}} }), false, false, ""},
-		{"never", untilItsEnd, false, true, ""},
+		{"never", func(s grpc.ServerStream) error {
+			_ = s.RecvMsg(&pb.PublishRequest{})
+			reached <- struct{}{}
+			return untilItsEnd(s)
+		}, false, true, ""},
 		{"nobody reads", func(s grpc.ServerStream) error { <-s.Context().Done(); return nil }, false, true, ""},
 		{"no protobuf", func(s grpc.ServerStream) error {
 			_ = s.RecvMsg(&pb.PublishRequest{})
@@ -254,12 +259,26 @@ func TestReceiptsThatBreakTheProtocol(t *testing.T) {
 		}, false, true, "truncated"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, e := (&hostile{publish: tt.publish}).attach(t)
+			h := &hostile{publish: tt.publish}
+			if silent := tt.name == "never" || tt.name == "nobody reads"; silent {
+				h.drainLimit = 100 * time.Millisecond // the stop waits for a receipt
+			}
+			s, e := h.attach(t)
 			host.Handle(e.Subscription("q"), acks)
 			out := host.To[[]byte](s.Host, e.To("out"))
 			s.serve(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			limit := patience
+			if tt.name == "nobody reads" { // nor says when it is on its way
+				limit = time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
+			if tt.name == "never" {
+				go func() {
+					receive(t, reached)
+					cancel()
+				}()
+			}
 			_, err := out.Publish(ctx, []byte("x"))
 			var failed *host.PublishError
 			switch {

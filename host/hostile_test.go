@@ -30,7 +30,7 @@ type hostile struct {
 	publish   func(grpc.ServerStream) error
 	addresses []string // where it says that it listens
 
-	connectLimit time.Duration // of the host; 0 = the tests' patience
+	connectLimit, drainLimit time.Duration // of the host; 0 = the tests' patience
 }
 
 // hostileStream is one subscription's stream.
@@ -254,6 +254,6 @@ func (h *hostile) serve(t *testing.T) {
 func (h *hostile) attach(t *testing.T) (*service, *host.Endpoint) {
 	t.Helper()
 	h.serve(t)
-	s := newService(host.WithBreaker(1, time.Minute), host.WithConnectLimit(cmp.Or(h.connectLimit, patience)), host.WithDrainLimit(time.Second))
+	s := newService(host.WithBreaker(1, time.Minute), host.WithConnectLimit(cmp.Or(h.connectLimit, patience)), host.WithDrainLimit(cmp.Or(h.drainLimit, patience)))
 	return s, s.Endpoint("evil", host.Plugin{Name: "hostile"}, nil)
 }

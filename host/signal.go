@@ -44,7 +44,11 @@ func RunUntilSignal(ctx context.Context, h *Host, signals ...os.Signal) error {
 	caught := make(chan os.Signal, 2)
 	signal.Notify(caught, signals...)
 	defer signal.Stop(caught)
+	return h.runUntil(ctx, caught)
+}
 
+// runUntil is RunUntilSignal with the signals that come.
+func (h *Host) runUntil(ctx context.Context, caught <-chan os.Signal) error {
 	stopping, stop := context.WithCancel(ctx)
 	defer stop()
 	ran := make(chan error, 1)
@@ -56,9 +60,9 @@ func RunUntilSignal(ctx context.Context, h *Host, signals ...os.Signal) error {
 	case err := <-ran:
 		return err
 	case first = <-caught:
-		since = time.Now()
 		log.Info("stopping; the next signal ends at once", "signal", first.String())
 		stop()
+		since = time.Now() // behind the line, which may take its time
 	}
 	for {
 		select {

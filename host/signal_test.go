@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,37 +101,50 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A signal that comes twice at a time, as timeout(1) sends it, is one.
+// A signal that comes twice at a time, as timeout(1) sends it, is one; later, or
+// another one, it is the second.
 func TestSignalThatComesTwiceIsOne(t *testing.T) {
-	for range 5 {
-		q := newQueues()
-		q.put("orders", "one")
-		s := newService()
-		began, release := make(chan struct{}), make(chan struct{})
-		host.Handle(attach(s.Host, "in", q).Subscription("orders"), func(context.Context, *host.Message[[]byte]) error {
-			close(began)
-			<-release
-			return nil
+	for name, c := range map[string]struct {
+		second syscall.Signal
+		after  time.Duration
+		ends   bool
+	}{
+		"at a time":              {syscall.SIGTERM, 0, false},
+		"within 50 ms":           {syscall.SIGTERM, 50 * time.Millisecond, false},
+		"later":                  {syscall.SIGTERM, 51 * time.Millisecond, true},
+		"another one at a time":  {syscall.SIGINT, 0, true},
+		"another one after 50ms": {syscall.SIGINT, 50 * time.Millisecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueues()
+				q.put("orders", "one")
+				s := newService()
+				release, caught := make(chan struct{}), make(chan os.Signal, 2)
+				host.Handle(attach(s.Host, "in", q).Subscription("orders"), func(ctx context.Context, _ *host.Message[[]byte]) error {
+					select {
+					case <-release:
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				go func() { s.done <- s.RunUntil(t.Context(), caught) }()
+				synctest.Wait()
+				caught <- syscall.SIGTERM
+				synctest.Wait()
+				time.Sleep(c.after)
+				caught <- c.second
+				synctest.Wait()
+				close(release)
+				err := s.result(t)
+				var ended *host.SignalError
+				if errors.As(err, &ended) != c.ends || !c.ends && err != nil {
+					t.Errorf("got %v, want that it ends at once: %v", err, c.ends)
+				}
+			})
 		})
-		s.untilSignal(t)
-		receive(t, began)
-		sent := time.Now()
-		send(t, syscall.SIGTERM)
-		eventually(t, "the host stops", func() bool { return s.Health().State == host.StateStopping })
-		send(t, syscall.SIGTERM)
-		took := time.Since(sent)
-		time.Sleep(10 * time.Millisecond) // an end at once would be under way
-		close(release)
-		err := s.result(t)
-		if took > 30*time.Millisecond {
-			continue // it may have come too late to be the same one
-		}
-		if err != nil {
-			t.Errorf("got %v", err)
-		}
-		return
 	}
-	t.Skip("the machine is too slow to send a signal twice at a time")
 }
 
 // A start that a signal cuts short is a stop like any other; one that the
