@@ -19,7 +19,7 @@ import (
 )
 
 // Limit bounds a test on a busy machine, with the race detector on.
-const Limit = 3 * time.Minute
+const Limit = 6 * time.Minute
 
 // Service is a host under test. It is made by New, given endpoints and handlers,
 // run by Launch or Start, and waited for.
@@ -37,12 +37,16 @@ type Service struct {
 	err     error         // of Run, after done
 }
 
-// New returns a service that logs into its Log.
+// New returns a service that logs into its Log. Its limits are those of a busy
+// machine, on which processes start late and stand still.
 func New(t *testing.T, opts ...host.Option) *Service {
 	t.Helper()
 	log := &Log{}
+	ours := []host.Option{
+		host.WithLogger(log.Logger()), host.WithStartLimit(Limit / 3), host.WithConnectLimit(Limit / 3), host.WithHeartbeat(time.Second, int(Limit/3/time.Second)),
+	}
 	return &Service{
-		Host: host.New(append([]host.Option{host.WithLogger(log.Logger())}, opts...)...),
+		Host: host.New(append(ours, opts...)...),
 		Log:  log, t: t, done: make(chan struct{}),
 		runs: newNotes[string](), settled: newNotes[host.Settled](),
 	}
