@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// limit is what any program here may take; all of them end long before.
+const limit = 2 * time.Minute
+
 // stamp is the time in a line of the pipe transport.
 var stamp = regexp.MustCompile(`(?m)^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d \| `)
 
@@ -62,7 +65,7 @@ var stamp = regexp.MustCompile(`(?m)^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d \| `)
 // input, and returns its output and its log.
 func run(t *testing.T, dir, input string, args ...string) (out, log string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, args[0]), args[1:]...)
 	cmd.Dir = dir

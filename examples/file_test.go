@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The audit log's expected output is a session: lines that begin with $ are
@@ -75,7 +74,7 @@ func tail(t *testing.T, serving func()) {
 // hands each line of the log to a function, as it comes.
 func serve(t *testing.T, file string, told func(line string, p *os.Process)) (out, log string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "longshore"), "run", file)
 	cmd.Dir = ".."

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/internal/mosquitto"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
@@ -74,7 +73,7 @@ func pulsarFirstSteps(t *testing.T, url string) {
 // prints, once it serves.
 func service(t *testing.T, dir, file string) <-chan string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "longshore"), "run", file)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR="+bin)

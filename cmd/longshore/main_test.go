@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// limit is what any run here may take; all of them end by themselves long
-// before.
+// limit is what any run or wait here may take; all of them end by themselves
+// long before.
 const limit = 2 * time.Minute
 
 // command returns longshore with arguments, in an environment of its own.
@@ -57,7 +57,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "longshore"), args...)
 	cmd.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR=", "HOME="+t.TempDir(), "XDG_DATA_HOME=")
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = limit
 	return cmd
 }
 
@@ -108,7 +108,7 @@ func gonePlugins(t *testing.T, log string) {
 	for _, m := range pids.FindAllStringSubmatch(log, -1) {
 		pid := 0
 		_, _ = fmt.Sscan(m[1], &pid)
-		eventually(t, 2*time.Second, fmt.Sprintf("plugin %d is gone", pid), func() bool { return !alive(pid) })
+		eventually(t, fmt.Sprintf("plugin %d is gone", pid), func() bool { return !alive(pid) })
 	}
 }
 
@@ -122,11 +122,11 @@ func alive(pid int) bool {
 }
 
 // eventually polls until a condition holds.
-func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it did not come true within %v that %s", within, what)
+			t.Fatalf("it did not come true within %v that %s", limit, what)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (l *log) String() string {
 // says waits until a text is in the log.
 func (l *log) says(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(limit)
 	for !strings.Contains(l.String(), text) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the log does not say %q:\n%s", text, l.String())

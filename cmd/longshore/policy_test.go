@@ -99,16 +99,17 @@ func TestElapsedTime(t *testing.T) {
 	if r.status != 0 || !holds(keyed(t, r.out)["dead"], "x") {
 		t.Fatalf("got status %d and %q, want a dead letter:\n%s", r.status, r.out, r.err)
 	}
-	// After about 0, 100, 200 and 300 ms.
-	if n := strings.Count(r.err, "code=L-ERR"); n < 2 || n > 4 {
+	// After about 0, 100, 200 and 300 ms, or fewer where they take longer.
+	slow := logged(t, r.err, "code=L-ERR").Sub(logged(t, r.err, "host serves")) > 150*time.Millisecond
+	if n := strings.Count(r.err, "code=L-ERR"); n < 2 && !slow || n > 4 {
 		t.Errorf("%d attempts, want 2 to 4:\n%s", n, r.err)
 	}
 }
 
-// together is the start of a script that waits, 20 s at most, until n commands
+// together is the start of a script that waits, 100 s at most, until n commands
 // run at a time; what name they go by is the shell's to say.
 func together(dir, name string, n int) string {
-	return fmt.Sprintf(`touch "%[1]s/here-%[2]s"; i=0; until [ "$(ls %[1]s | grep -c here-)" -ge %[3]d ]; do i=$((i+1)); [ $i -lt 400 ] || exit 70; sleep 0.05; done; `,
+	return fmt.Sprintf(`touch "%[1]s/here-%[2]s"; i=0; until [ "$(ls %[1]s | grep -c here-)" -ge %[3]d ]; do i=$((i+1)); [ $i -lt 2000 ] || exit 70; sleep 0.05; done; `,
 		dir, name, n)
 }
 
@@ -190,7 +191,7 @@ func TestPaused(t *testing.T) {
 	fmt.Fprint(s.feed, "[orders] x\n")
 	time.Sleep(300 * time.Millisecond) // nothing is to happen: there is nothing to wait for
 	s.signal(t, syscall.SIGTERM)
-	s.ends(t, 5*time.Second, 0)
+	s.ends(t, 0)
 	if strings.Contains(s.log.String(), "msg=ran") {
 		t.Errorf("it has read:\n%s", s.log.String())
 	}

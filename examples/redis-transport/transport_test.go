@@ -70,7 +70,7 @@ func TestEntriesOfOthersAreUndecodable(t *testing.T) {
 
 func TestRequeueCountsAndDelays(t *testing.T) {
 	s := startServer(t)
-	c := s.connect(`, "hold": "10s"`)
+	c := s.connect(`, "hold": "10m"`)
 	r := s.subscribe(c, "s", "{}")
 	publish(c, text("s", "x"))
 	d := r.next()
@@ -78,7 +78,7 @@ func TestRequeueCountsAndDelays(t *testing.T) {
 		from := time.Now()
 		r.settle(d, pluginapi.Verdict{Kind: core.VerdictRequeue, Delay: delay}, pluginapi.ResultDone)
 		again := r.next()
-		if took := time.Since(from); took < delay || took > delay+500*time.Millisecond {
+		if took := time.Since(from); took < delay || took > delay+limit {
 			t.Errorf("requeue after %v came after %v", delay, took)
 		}
 		if want := uint32(i + 2); again.Attempt != want {
@@ -96,19 +96,24 @@ func TestRequeueCountsAndDelays(t *testing.T) {
 
 func TestRequeueWakesAReceiveThatWaits(t *testing.T) {
 	s := startServer(t)
-	c := s.connect(`, "hold": "10s"`)
+	c := s.connect(`, "hold": "10m"`)
 	r := s.subscribe(c, "s", "{}")
 	publish(c, text("s", "x"))
 	d := r.next()
-	for range 50 {
+	const rounds = 50
+	late := 0 // as by a machine that is busy
+	for range rounds {
 		got := make(chan pluginapi.Delivery, 1)
 		from := time.Now()
 		go func() { got <- r.next() }()
 		r.settle(d, pluginapi.Verdict{Kind: core.VerdictRequeue}, pluginapi.ResultDone)
 		d = <-got
 		if took := time.Since(from); took > 500*time.Millisecond {
-			t.Fatalf("it came after %v", took)
+			late++
 		}
+	}
+	if late > rounds/2 {
+		t.Errorf("%d of %d came after 500ms: nothing wakes the Receive", late, rounds)
 	}
 }
 
@@ -122,8 +127,8 @@ func TestHoldEndsElsewhere(t *testing.T) {
 	first := ra.next()
 	from := time.Now()
 	second := rb.next()
-	if took := time.Since(from); took < 390*time.Millisecond || took > 3*time.Second {
-		t.Errorf("it was claimed after %v, want the hold of 400ms and at most a poll", took)
+	if took := time.Since(from); took < 390*time.Millisecond || took > limit {
+		t.Errorf("it was claimed after %v, want the hold of 400ms and a poll", took)
 	}
 	if second.Attempt != 2 {
 		t.Errorf("attempt %d, want 2", second.Attempt)
@@ -146,8 +151,9 @@ func same(a, b *lease) bool { return a == b }
 // The same within one process: the new delivery comes with the void of the old
 // one, and is void itself once the old one is acked.
 func TestHoldEndsHere(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
-	c := s.connect(`, "hold": "300ms"`)
+	c := s.connect(`, "hold": "3s"`)
 	r := s.subscribe(c, "s", "{}")
 	publish(c, text("s", "x"))
 	first := r.next()
@@ -167,14 +173,15 @@ func TestHoldEndsHere(t *testing.T) {
 }
 
 func TestExtendProlongs(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
-	c := s.connect(`, "hold": "500ms"`)
+	c := s.connect(`, "hold": "4s"`)
 	r := s.subscribe(c, "s", "{}")
 	publish(c, text("s", "x"))
 	d := r.next()
-	for range 5 {
-		r.none(200 * time.Millisecond)
-		r.settle(d, pluginapi.Verdict{Kind: core.VerdictExtend, Hold: 450 * time.Millisecond}, pluginapi.ResultDone)
+	for range 3 {
+		r.none(1700 * time.Millisecond)
+		r.settle(d, pluginapi.Verdict{Kind: core.VerdictExtend, Hold: 3900 * time.Millisecond}, pluginapi.ResultDone)
 	}
 	if again := r.next(); again.Attempt != 2 {
 		t.Errorf("attempt %d, want 2", again.Attempt)
@@ -186,12 +193,17 @@ func TestReceiveIsCalledBackAtOnce(t *testing.T) {
 	s := startServer(t)
 	c := s.connect("")
 	r := s.subscribe(c, "s", "{}")
-	from := time.Now()
-	for range 20 {
+	const calls = 20
+	late := 0 // as by a machine that is busy
+	for range calls {
+		from := time.Now()
 		r.receive(5*time.Millisecond, wide)
+		if time.Since(from) > 200*time.Millisecond {
+			late++
+		}
 	}
-	if took := time.Since(from); took > 2*time.Second {
-		t.Errorf("20 calls of 5 ms took %v", took)
+	if late > calls/2 {
+		t.Errorf("%d of %d calls of 5 ms took 200 ms and more", late, calls)
 	}
 	const n = 200
 	published := make(chan struct{})

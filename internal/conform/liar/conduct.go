@@ -41,9 +41,9 @@ type Process struct {
 	NoLink bool
 }
 
-// LeashLie is how long a plugin lives on whose host is gone, so that tests leave
-// nothing behind for long.
-const LeashLie = 20 * time.Second
+// LeashLie is how long a plugin lives on whose host is gone, or a child of it:
+// beyond any limit of the suite, and so that tests leave nothing behind for long.
+const LeashLie = 2 * time.Minute
 
 // Calls is conduct in unary calls.
 type Calls struct {

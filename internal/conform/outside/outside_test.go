@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // limit is what any command here may take; all of them end long before.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // sh is a command of the shell.
 func sh(text string) []string { return []string{"/bin/sh", "-c", text} }
@@ -231,7 +231,7 @@ func gone(t *testing.T, name, pid string) {
 	t.Helper()
 	n := 0
 	_, _ = fmt.Sscan(pid, &n)
-	for deadline := time.Now().Add(5 * time.Second); n > 0 && syscall.Kill(n, 0) == nil; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); n > 0 && syscall.Kill(n, 0) == nil; time.Sleep(5 * time.Millisecond) {
 		if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
 			return
 		}

@@ -24,7 +24,7 @@ func TestDeathEndsTheCommand(t *testing.T) {
 	if err := host.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) { // polls until the deadline
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) { // polls until the deadline
 		if _, err := os.Stat(pidFile); err == nil {
 			break
 		}

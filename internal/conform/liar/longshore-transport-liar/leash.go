@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ func (p *plugin) leash() {
 // leaveChild starts a process that outlives this one. It ends by itself, so that
 // tests leave nothing behind for long.
 func leaveChild() {
-	c := exec.Command("sleep", "20")
+	c := exec.Command("sleep", fmt.Sprint(liar.LeashLie.Seconds()))
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		logf(levelError, "start a child: %v", err)
