@@ -61,7 +61,7 @@ func with[T any](ctx context.Context, plugin, path, fsync string, do func(*Subje
 }
 
 // replayLimit bounds one replay, many times what it takes.
-const replayLimit = 20 * time.Second
+const replayLimit = 2 * time.Minute
 
 // warmPart is the part of a file that is not measured.
 const warmPart = 5

@@ -19,6 +19,9 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
+// What slow handlers are given.
+const waiting, backlog = 500, 2000
+
 // TestSuite measures everything once, for a moment: it shows that the figures
 // are there, not that they are good.
 func TestSuite(t *testing.T) {
@@ -35,11 +38,12 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mqttRows, err := MQTTRows("")
+	// Each kind once, with every way and with headers.
+	mqttRows, err := MQTTRows(`consume QoS 2|consume QoS 0 .*\+ 3|publish QoS 1|one way QoS 0`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pulsarRows, err := PulsarRows("")
+	pulsarRows, err := PulsarRows(`consume batches|publish single|one way`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,15 +56,15 @@ func TestSuite(t *testing.T) {
 		Files: FilePlan{Plugin: filepath.Join(bin, "longshore-transport-file"), Folder: folder, Bytes: 4 << 20, Time: 20 * time.Millisecond},
 		ZeroMQ: ZeroMQPlan{
 			Plugin: filepath.Join(bin, "longshore-transport-zmq"), Peer: filepath.Join(bin, "longshore-bench-zmq"),
-			Rounds: 1, Time: 20 * time.Millisecond, Rows: zeroMQ,
+			Rounds: 1, Time: 20 * time.Millisecond, Stalls: 200 * time.Millisecond, Rows: zeroMQ,
 		},
 		MQTT: MQTTPlan{
 			Plugin: filepath.Join(bin, "longshore-transport-mqtt"), Peer: filepath.Join(bin, "longshore-bench-mqtt"),
-			Rounds: 1, Messages: 2000, Latency: 40 * time.Millisecond, Waiting: 2000, Rows: mqttRows,
+			Rounds: 1, Messages: 1000, Latency: 40 * time.Millisecond, Lost: time.Minute, Waiting: waiting, Rows: mqttRows,
 		},
 		Pulsar: PulsarPlan{
 			Plugin: filepath.Join(bin, "longshore-transport-pulsar"), Peer: filepath.Join(bin, "longshore-bench-pulsar"),
-			Rounds: 1, Messages: 1000, Latency: 40 * time.Millisecond, Backlog: 4000, Rows: pulsarRows,
+			Rounds: 1, Messages: 1000, Latency: 40 * time.Millisecond, Backlog: backlog, Large: 10, Rows: pulsarRows,
 		},
 		Rounds: 1, Time: 20 * time.Millisecond, Latency: 200 * time.Millisecond, Progress: func(int) {},
 	})
@@ -180,7 +184,7 @@ func checkMQTT(t *testing.T, r *MQTTReport) {
 		}
 	}
 	for _, s := range r.Slow {
-		if len(s.Marks) != 4 || s.Marks[3].Published != 3*2000 || runtime.GOOS == "linux" && s.Marks[3].Plugin == 0 {
+		if len(s.Marks) != 4 || s.Marks[3].Published != 3*waiting || runtime.GOOS == "linux" && s.Marks[3].Plugin == 0 {
 			t.Errorf("a slow handler measured %+v", s)
 		}
 	}
@@ -208,10 +212,10 @@ func checkPulsar(t *testing.T, r *PulsarReport) {
 			t.Errorf("%v: compared as %v", row.Row, row.Ratio)
 		}
 	}
-	if len(r.Holds) != 2 {
+	if len(r.Holds) != 3 {
 		t.Fatalf("%d slow handlers", len(r.Holds))
 	}
-	for i, handled := range []int{4000, 1} { // all of it, or what the handler keeps
+	for i, handled := range []int{backlog, 1, 1} { // all of it, or what the handler keeps
 		marks := r.Holds[i].Marks
 		if len(marks) != 3 || marks[2].Handled < handled || runtime.GOOS == "linux" && marks[2].Plugin == 0 {
 			t.Errorf("a slow handler measured %+v", r.Holds[i])

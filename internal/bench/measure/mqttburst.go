@@ -49,14 +49,11 @@ func (m *mqttMeasured) arrived(k mqttMark) peer.State {
 // its program for a moment.
 const arriveEvery = 10 * time.Millisecond
 
-// lostAfter is how long nothing arrives before the rest counts as lost.
-const lostAfter = time.Second
-
 var errNothing = errors.New("nothing has arrived")
 
 // burst publishes messages and measures from the first of them that arrives to
 // the last one.
-func (m *mqttMeasured) burst(ctx context.Context, messages int, every time.Duration) (s MQTTSample, err error) {
+func (m *mqttMeasured) burst(ctx context.Context, messages int, every, lostAfter time.Duration) (s MQTTSample, err error) {
 	before, err := m.mark()
 	if err != nil {
 		return s, err

@@ -14,7 +14,7 @@ import (
 // openMQTT starts a host with the plugin as an endpoint.
 func openMQTT(plugin, address string) (*clientHost, *host.Host, *host.Endpoint) {
 	e := &clientHost{orders: make(chan int, 1)}
-	h := host.New(host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
+	h := host.New(host.WithStartLimit(startLimit), host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
 	on := h.Endpoint("bench", host.Plugin{Name: "mqtt", Path: plugin}, map[string]any{
 		"url": "mqtt://" + address, "client_id": "bench",
 	})

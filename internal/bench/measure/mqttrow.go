@@ -82,6 +82,7 @@ type MQTTPlan struct {
 	Rounds   int           // at most
 	Messages int           // of one measurement at QoS 0; a third at QoS 1, a fifth at QoS 2
 	Latency  time.Duration // of one measurement of Arriving
+	Lost     time.Duration // after so long without an arrival what is missing is lost
 	Waiting  int           // messages that are published to a slow handler at a time, 0 = not measured
 	Rows     []MQTTRow
 }

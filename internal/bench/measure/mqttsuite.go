@@ -118,8 +118,8 @@ func (q *mqtt) measureRow(ctx context.Context, way string, row MQTTRow) (s MQTTS
 	if row.Kind == Arriving {
 		n, every = int(q.plan.Latency/pause), pause
 	}
-	if _, err = m.burst(ctx, max(n/10, 1), 0); err == nil { // fills pools and windows
-		s, err = m.burst(ctx, n, every)
+	if _, err = m.burst(ctx, max(n/10, 1), 0, q.plan.Lost); err == nil { // fills pools and windows
+		s, err = m.burst(ctx, n, every, q.plan.Lost)
 	}
 	return s, errors.Join(err, subject.close(), other.close())
 }

@@ -29,11 +29,8 @@ type PulsarHoldMark struct {
 }
 
 // largePayload is that of messages of which the receiver queue has no room for as many as it could
-// hold, and largeBacklog is how many there are.
-const (
-	largePayload = 1 << 20
-	largeBacklog = 400
-)
+// hold.
+const largePayload = 1 << 20
 
 // holding is how many deliveries wait, and holdFor how long: past the measurement.
 const (
@@ -76,6 +73,8 @@ func (q *pulsarSuite) measureHold(ctx context.Context, s PulsarHold) (_ PulsarHo
 			if _, err := untilArrived(ctx, e, uint64(part)); err != nil { //nolint:gosec // of a plan
 				return s, err
 			}
+		} else if _, err := untilArrived(ctx, e, uint64(min(part, 1))); err != nil { //nolint:gosec // 0 or 1
+			return s, err
 		} else if err := sleep(ctx, settleTime); err != nil {
 			return s, err
 		}

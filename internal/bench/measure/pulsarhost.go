@@ -15,7 +15,7 @@ import (
 // openPulsar starts a host with the plugin as an endpoint.
 func openPulsar(plugin, url string, batched bool) (*clientHost, *host.Host, *host.Endpoint) {
 	e := &clientHost{orders: make(chan int, 1)}
-	h := host.New(host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
+	h := host.New(host.WithStartLimit(startLimit), host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
 	on := h.Endpoint("bench", host.Plugin{Name: "pulsar", Path: plugin}, settings.Settings{
 		URL: settings.URL(url), Batching: batched,
 	})

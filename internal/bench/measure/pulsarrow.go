@@ -72,6 +72,7 @@ type PulsarPlan struct {
 	Messages int           // of one measurement; twice as many in batches
 	Latency  time.Duration // of one measurement of Arriving
 	Backlog  int           // messages before slow handlers, 0 = not measured
+	Large    int           // likewise, of messages of 1 MiB
 	Rows     []PulsarRow
 }
 

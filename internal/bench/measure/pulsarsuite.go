@@ -57,7 +57,7 @@ func (q *pulsarSuite) measure(ctx context.Context) error {
 	if q.round > 1 || q.plan.Backlog == 0 {
 		return nil
 	}
-	for _, s := range []PulsarHold{{Held: holding}, {}, {Payload: largePayload, Backlog: largeBacklog}} {
+	for _, s := range []PulsarHold{{Held: holding}, {}, {Payload: largePayload, Backlog: q.plan.Large}} {
 		held, err := q.measureHold(ctx, s)
 		if err != nil {
 			return fmt.Errorf("measure a backlog: %w", err)

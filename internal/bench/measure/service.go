@@ -45,7 +45,7 @@ func serve(ctx context.Context, plugin string, o source.Options, window int, d t
 
 // newHost returns a silent host with the plugin as its endpoint.
 func newHost(plugin string, opts ...host.Option) (*host.Host, *host.Endpoint) {
-	h := host.New(append(opts, host.WithDrainLimit(endLimit), host.WithLogger(slog.New(slog.DiscardHandler)))...)
+	h := host.New(append(opts, host.WithStartLimit(startLimit), host.WithDrainLimit(endLimit), host.WithLogger(slog.New(slog.DiscardHandler)))...)
 	return h, h.Endpoint("bench", host.Plugin{Name: "bench", Path: plugin}, nil)
 }
 

@@ -108,7 +108,7 @@ func StartHop(ctx context.Context, plugin string) (*Subject, *process.Process, e
 
 // startPlugin starts the plugin of a transport with settings.
 func startPlugin(ctx context.Context, name, transport, plugin string, settings []byte) (*Subject, *process.Process, error) {
-	p, err := process.Start(ctx, 1, process.Options{Name: transport, Path: plugin, Endpoint: "bench"})
+	p, err := process.Start(ctx, 1, process.Options{Name: transport, Path: plugin, Endpoint: "bench", StartLimit: startLimit})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,8 +124,11 @@ func startPlugin(ctx context.Context, name, transport, plugin string, settings [
 	return s, p, nil
 }
 
-// endLimit bounds the end of a subject.
-const endLimit = 10 * time.Second
+// startLimit bounds the start of a plugin, many times what it takes.
+const startLimit = 2 * time.Minute
+
+// endLimit bounds the end of a subject, likewise.
+const endLimit = 2 * time.Minute
 
 // StartInProc runs the same transport in this process.
 func StartInProc(ctx context.Context) (*Subject, error) {

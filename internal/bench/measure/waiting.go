@@ -67,7 +67,11 @@ func keep(ctx context.Context, plugin string, messages int, bytes int64) (k Kept
 		}, host.RetryTo(e.To("bench")))
 	at := time.Now()
 	r := runHost(ctx, h)
-	err = r.until(ctx, still(&handled))
+	least := uint64(1)
+	if bytes == math.MaxInt64 {
+		least = uint64(messages) //nolint:gosec // of a plan
+	}
+	err = r.until(ctx, still(&handled, least))
 	k.Took = time.Since(at) - quiet
 	if err == nil {
 		k.Heap = hold().since(before).heap
@@ -84,13 +88,13 @@ const quiet = 2 * time.Second
 
 // still reports true once the number was above 0 and has not changed for the
 // time quiet.
-func still(n *atomic.Uint64) func() bool {
+func still(n *atomic.Uint64, least uint64) func() bool {
 	last, at := n.Load(), time.Now()
 	return func() bool {
 		if now := n.Load(); now != last {
 			last, at = now, time.Now()
 		}
-		return last > 0 && time.Since(at) >= quiet
+		return last >= least && time.Since(at) >= quiet
 	}
 }
 

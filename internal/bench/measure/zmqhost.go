@@ -52,7 +52,7 @@ type hostEnd struct {
 // the default.
 func openHost(ctx context.Context, plugin string, row ZeroMQRow, window int, at string) (*hostEnd, error) {
 	e := &hostEnd{at: at}
-	h := host.New(host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
+	h := host.New(host.WithStartLimit(startLimit), host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
 	settings := map[string]any{"pattern": map[string]string{Pull: "queue", Push: "queue", FanOut: "fan-out", Ask: "rpc"}[row.Kind]}
 	if row.listens() {
 		settings["bind"] = at

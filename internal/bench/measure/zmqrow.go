@@ -124,6 +124,7 @@ type ZeroMQPlan struct {
 	Peer   string        // the file of the peers that use other libraries than libzmq
 	Rounds int           // at most
 	Time   time.Duration // of one measurement
+	Stalls time.Duration // of a subscriber that reads nothing: long enough to publish many times what any queue holds
 	Rows   []ZeroMQRow
 }
 

@@ -5,7 +5,6 @@ package measure
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // Stalled is what a plugin holds that publishes to a subscriber which reads
@@ -17,9 +16,6 @@ type Stalled struct {
 	Peak      int64  `json:"peak"`      // bytes resident of the plugin at most, 0 = not known here
 	Without   int64  `json:"without"`   // likewise, of one whose subscribers both read
 }
-
-// stalledTime is long enough to publish many times what any queue holds.
-const stalledTime = 2 * time.Second
 
 // measureStalled measures the plugin's memory.
 func (z *zeroMQ) measureStalled(ctx context.Context) (*Stalled, error) {
@@ -50,7 +46,7 @@ func (z *zeroMQ) holdsUp(ctx context.Context, s *Stalled, role string) (peak int
 	if _, err = m.beyond(ctx, 0); err != nil {
 		return 0, err
 	}
-	if err = sleep(ctx, stalledTime); err != nil {
+	if err = sleep(ctx, z.plan.Stalls); err != nil {
 		return 0, err
 	}
 	k, err := m.mark()

@@ -10,23 +10,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/longshore-go/longshore/internal/freeport"
 )
 
 // Mosquitto is a server of MQTT that runs.
 type Mosquitto struct {
 	Address string // host and port
 
-	cmd    *exec.Cmd
-	stderr *tail
-	over   chan struct{} // closed when it has ended
-	err    error         // it has ended with
+	cmd     *exec.Cmd
+	stderr  *tail
+	release func() error  // of its port, which is kept as long as the server lives
+	over    chan struct{} // closed when it has ended
+	err     error         // it has ended with
 }
 
 // startLimit bounds the wait for the server, many times what it takes.
-const startLimit = 10 * time.Second
+const startLimit = 2 * time.Minute
 
 // dialEvery is how often the server is dialed meanwhile.
 const dialEvery = 10 * time.Millisecond
@@ -36,27 +40,23 @@ const dialEvery = 10 * time.Millisecond
 // have their receive maximum. lines are further settings. The error of a machine
 // without it names the command that installs it on Debian.
 func StartMosquitto(ctx context.Context, folder string, lines ...string) (*Mosquitto, error) {
-	var l net.ListenConfig
-	free, err := l.Listen(ctx, "tcp", "127.0.0.1:0")
+	number, release, err := freeport.Reserve()
 	if err != nil {
 		return nil, err
 	}
-	m := &Mosquitto{Address: free.Addr().String(), stderr: &tail{}, over: make(chan struct{})}
-	host, port, err := net.SplitHostPort(m.Address)
-	if err = errors.Join(err, free.Close()); err != nil {
-		return nil, err
-	}
+	host, port := "127.0.0.1", strconv.Itoa(number)
+	m := &Mosquitto{Address: net.JoinHostPort(host, port), stderr: &tail{}, release: release, over: make(chan struct{})}
 	lines = append([]string{
 		"listener " + port + " " + host, "allow_anonymous true", "persistence false", "max_queued_messages 0", "max_inflight_messages 0",
 	}, lines...)
 	settings := filepath.Join(folder, "mosquitto-"+port+".conf")
 	if err := os.WriteFile(settings, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		return nil, err
+		return nil, errors.Join(err, release())
 	}
 	m.cmd = exec.CommandContext(ctx, mosquitto(), "-c", settings) //nolint:gosec // the folder is the caller's
 	m.cmd.Stderr = m.stderr
 	if err := m.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the server of MQTT: %w; apt-get install mosquitto", err)
+		return nil, errors.Join(fmt.Errorf("start the server of MQTT: %w; apt-get install mosquitto", err), release())
 	}
 	go func() {
 		defer close(m.over)
@@ -106,6 +106,9 @@ func (m *Mosquitto) PID() int { return m.cmd.Process.Pid }
 func (m *Mosquitto) Close() error {
 	_ = m.cmd.Process.Signal(syscall.SIGTERM) // fails where it has ended
 	<-m.over
+	if err := m.release(); err != nil {
+		return err
+	}
 	if m.err != nil {
 		return fmt.Errorf("end mosquitto: %w: %s", m.err, m.stderr)
 	}

@@ -26,7 +26,7 @@ type Process struct {
 }
 
 // answerLimit bounds the wait for a peer's answer, many times what it takes.
-const answerLimit = 10 * time.Second
+const answerLimit = 2 * time.Minute
 
 // Start starts a peer and waits for its address. It runs until Close.
 func Start(ctx context.Context, program string, args ...string) (*Process, error) {
