@@ -62,7 +62,7 @@ func (b *Broker) Admin(method, path string, body, out any) {
 
 // TryAdmin is Admin for a request that may be refused.
 func (b *Broker) TryAdmin(method, path string, body, out any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()
 	return b.s.admin(ctx, method, path, body, out)
 }

@@ -6,6 +6,7 @@
 package pulsarbroker
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,18 +31,20 @@ type Broker struct {
 func Start(tb testing.TB, c Config) *Broker {
 	tb.Helper()
 	s, err := newServer(c, tb.TempDir())
-	if err == nil {
-		err = s.start()
-	}
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		s.kill()
+		if err := s.end(); err != nil {
+			tb.Error(err)
+		}
 		if tb.Failed() {
 			tb.Logf("the broker's log:\n%s", s.log())
 		}
 	})
+	if err := s.start(); err != nil {
+		tb.Fatal(err)
+	}
 	return &Broker{tb, s}
 }
 
@@ -60,13 +63,20 @@ type Shared struct {
 // where goroutines are left.
 func (s *Shared) Main(m *testing.M) { os.Exit(s.Run(m)) }
 
-// Run is Main with the code returned to exit with.
-func (s *Shared) Run(m *testing.M) int { return leaktest.Run(m, s.end) }
+// Run is Main with the code returned to exit with. It lets more tests run side by side
+// than there are processors: most of what they do is wait.
+func (s *Shared) Run(m *testing.M) int {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		_ = p.Value.Set("8") // a number
+	}
+	return leaktest.Run(m, s.end)
+}
 
 // end ends the broker.
 func (s *Shared) end() {
 	if s.s != nil {
-		s.s.kill()
+		_ = s.s.end() // what is left ends with this process
 	}
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder) // it is one of the system's for temporary files

@@ -28,6 +28,9 @@ func Open(c Config) (*Process, error) {
 		err = p.s.start()
 	}
 	if err != nil {
+		if p.s != nil {
+			err = errors.Join(err, p.s.end())
+		}
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	return p, nil
@@ -44,7 +47,7 @@ func (p *Process) PID() int { return p.s.cmd.Process.Pid }
 
 // Close ends it.
 func (p *Process) Close() error {
-	return errors.Join(p.s.stop(), os.RemoveAll(p.folder))
+	return errors.Join(p.s.stop(), p.s.end(), os.RemoveAll(p.folder))
 }
 
 // Run runs a broker until ctx ends, for commands, and prints its URL to out when

@@ -76,7 +76,7 @@ func (b *Broker) Backlog(topic, subscription string) int64 {
 // come while it waits.
 func (b *Broker) Await(topic, what string, ok func(Stats) bool) Stats {
 	b.tb.Helper()
-	ctx, cancel := context.WithTimeout(b.tb.Context(), limit)
+	ctx, cancel := context.WithTimeout(b.tb.Context(), Limit)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

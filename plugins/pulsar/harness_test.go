@@ -3,7 +3,6 @@
 package pulsar_test
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,15 +17,7 @@ import (
 // broker is one for all tests of the package; each has topics of its own.
 var broker pulsarbroker.Shared
 
-// TestMain lets more tests run side by side than there are processors: most of
-// what they do is wait.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		_ = p.Value.Set("8")
-	}
-	broker.Main(m)
-}
+func TestMain(m *testing.M) { broker.Main(m) }
 
 // nowhere are settings of an endpoint that is not connected.
 func nowhere() settings.Settings {

@@ -131,6 +131,7 @@ func passes(t *testing.T, s *subject, name, payload string) {
 // With a token, plain and over TLS: topics and partitions are there for the asking, and
 // messages pass.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	b := shared.Broker(t)
 	n := ns(t, b)
 	b.CreateTopic(n + "/one")
@@ -165,6 +166,7 @@ func TestToken(t *testing.T) {
 
 // A broker's refusals of requests have their class.
 func TestRefusedRequests(t *testing.T) {
+	t.Parallel()
 	b := shared.Broker(t)
 	n := ns(t, b)
 	s := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), Token: core.NewSecret(b.Token("service"))}).connected(t)
@@ -232,9 +234,9 @@ func TestRefusedAtStart(t *testing.T) {
 		"unknown authority":  {Config{Address: tls, Token: core.NewSecret(b.Token("service"))}, core.FaultDenied, "tls_ca", "unknown authority"},
 		"the administration": {Config{Address: web, Token: core.NewSecret(b.Token("service"))}, core.FaultUnsupported, "url", "no Pulsar broker: bad frame: it begins with HTTP"},
 		"TLS where there is none": {
-			Config{Address: noTLS, TLS: TLSFiles{CA: b.CA()}, ConnectTimeout: time.Second}, core.FaultUnavailable, "url", "pulsar:// if the port is one without TLS",
+			Config{Address: noTLS, TLS: TLSFiles{CA: b.CA()}, ConnectTimeout: 4 * time.Second}, core.FaultUnavailable, "url", "pulsar:// if the port is one without TLS",
 		},
-		"no TLS where it is": {Config{Address: tlsPort, ConnectTimeout: time.Second}, core.FaultUnavailable, "url", "pulsar+ssl:// if the port is one for TLS"},
+		"no TLS where it is": {Config{Address: tlsPort, ConnectTimeout: 4 * time.Second}, core.FaultUnavailable, "url", "pulsar+ssl:// if the port is one for TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,13 +254,17 @@ func TestRefusedAtStart(t *testing.T) {
 	}
 }
 
+// soon is when a token ends with which a test begins: it connects before.
+const soon = 10 * time.Second
+
 // A token's file is read when the broker asks for credentials again, on the
 // link and on connections to brokers: all stay connected beyond the token's end.
 func TestTokenFileRenewed(t *testing.T) {
+	t.Parallel()
 	b := shared.Broker(t)
 	n := ns(t, b)
 	file := filepath.Join(t.TempDir(), "token")
-	write(t, file, []byte(b.TokenUntil("service", time.Now().Add(3*time.Second))+"\r\n"))
+	write(t, file, []byte(b.TokenUntil("service", time.Now().Add(soon))+"\r\n"))
 	s := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file}).connected(t)
 	c := subscribe(t, s, "persistent://"+n+"/a", wire.Shared)
 	if c.err != nil {
@@ -287,12 +293,14 @@ func TestTokenFileRenewed(t *testing.T) {
 // A token that has ended is the end of the client where there is no other, and of one
 // with a file when that has stayed as it is for a while; a new token in between is taken.
 func TestTokenEnds(t *testing.T) {
+	t.Parallel()
 	b := shared.Broker(t)
-	soon := b.TokenUntil("service", time.Now().Add(2*time.Second))
+	soon := b.TokenUntil("service", time.Now().Add(soon))
 	file := filepath.Join(t.TempDir(), "token")
 	write(t, file, []byte(soon))
 	value := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), Token: core.NewSecret(soon)}).connected(t)
-	patient := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file}).connected(t)
+	patient := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file},
+		func(c *Client) { c.times.patience = patience }).connected(t)
 	hasty := subjectOf(t, Config{Address: addressOf(t, b.PlainURL()), TokenFile: file},
 		func(c *Client) { c.times.patience = time.Millisecond }).connected(t)
 	for path, s := range map[string]*subject{"token": value, "token_file": hasty} {
@@ -315,6 +323,7 @@ func TestTokenEnds(t *testing.T) {
 // A certificate is what the client introduces itself with where there is no token, and
 // goes beside the token where there is one.
 func TestClientCertificate(t *testing.T) {
+	t.Parallel()
 	b := shared.Broker(t)
 	n := ns(t, b)
 	b.Grant(n, "client", "produce", "consume") // the certificate's role
@@ -332,6 +341,7 @@ func TestClientCertificate(t *testing.T) {
 // A broker that is killed leaves the client down, what it is asked then is a fault that
 // passes, and closing is no change of state.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	b := pulsarbroker.Start(t, pulsarbroker.Config{TLS: true, ClientCertificates: true})
 	none := subjectOf(t, Config{Address: addressOf(t, b.URL()), TLS: TLSFiles{CA: b.CA()}})
 	if f := none.refusedWith(t); f.Code != core.FaultDenied || f.Diagnostics[0].Path != "tls_cert" {

@@ -223,9 +223,19 @@ func TestConnPassesOn(t *testing.T) {
 	same(t, "the producer, closed", out.now()[3:], "closed")
 }
 
+// silence has a client find out soon that nothing comes, in a test that shows this.
+func silence(soon bool) func(*Client) {
+	return func(c *Client) {
+		if soon {
+			c.times.ping, c.times.silence = time.Second, 3*time.Second
+		}
+	}
+}
+
 // Who is registered is told of the end, whatever it was, behind all that came before;
 // requests are answered with it, and the topic's broker is connected to again.
 func TestConnEnds(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		end  func(p *peer)
 		want string
@@ -234,14 +244,15 @@ func TestConnEnds(t *testing.T) {
 		"garbage":       {func(p *peer) { p.send([]byte("garbage garbage garbage")) }, "over the limit"},
 		"bad message":   {func(p *peer) { p.send(frame(wire.TypeMessage, []byte{0xff})) }, "bad frame"},
 		"bad receipt":   {func(p *peer) { p.send(frame(wire.TypeSendReceipt, []byte{0xff})) }, "bad frame"},
-		"silence":       {func(p *peer) { p.expect(wire.TypePing); p.gone() }, "does not answer for 200ms"},
+		"silence":       {func(p *peer) { p.expect(wire.TypePing); p.gone() }, "does not answer for 3s"},
 		"token ended":   {func(p *peer) { p.send(refusal(-1, wire.AuthenticationError, "ended")) }, "AuthenticationError: ended"},
 		"wrong answer":  {func(p *peer) { p.send(frame(wire.TypeTopicsResponse, varints(1))) }, "GET_TOPICS_OF_NAMESPACE_RESPONSE came in place of SUCCESS"},
 		"half a header": {func(p *peer) { p.send([]byte{0, 0, 0}); p.nc.Close() }, "closed the connection"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := serve(t)
-			s := subjectOf(t, Config{Address: srv.address()}, func(c *Client) { c.times.ping, c.times.silence = 50*time.Millisecond, 200*time.Millisecond })
+			s := subjectOf(t, Config{Address: srv.address()}, silence(name == "silence"))
 			c, link, p := brokerOf(t, srv, s)
 			done := make(chan struct{})
 			go func() { // the link stays
@@ -380,8 +391,9 @@ func TestConnRoom(t *testing.T) {
 
 // A broker that takes nothing, though it sends, ends the connection.
 func TestConnStuck(t *testing.T) {
+	t.Parallel()
 	srv := serve(t)
-	s := subjectOf(t, Config{Address: srv.address()}, func(c *Client) { c.times.ping, c.times.silence = 20*time.Millisecond, 200*time.Millisecond })
+	s := subjectOf(t, Config{Address: srv.address()}, func(c *Client) { c.times.ping, c.times.silence = 20*time.Millisecond, 3*time.Second })
 	c, link, p := brokerOf(t, srv, s)
 	c.Producer(producer{newHeard()})
 	stop := make(chan struct{})
@@ -412,8 +424,10 @@ func TestConnStuck(t *testing.T) {
 
 // A connection that nobody uses is closed; one with a consumer stays.
 func TestConnIdle(t *testing.T) {
+	t.Parallel()
+	const idle = 2 * time.Second // longer than it takes to register
 	srv := serve(t)
-	s := subjectOf(t, Config{Address: srv.address()}, func(c *Client) { c.times.ping, c.times.idle = 10*time.Millisecond, 50*time.Millisecond })
+	s := subjectOf(t, Config{Address: srv.address()}, func(c *Client) { c.times.ping, c.times.idle = 100*time.Millisecond, idle })
 	c, link, p := brokerOf(t, srv, s)
 	var serving sync.WaitGroup
 	for _, p := range []*peer{link, p} {
@@ -431,7 +445,7 @@ func TestConnIdle(t *testing.T) {
 	select {
 	case <-c.Done():
 		t.Fatalf("a connection that is used was closed: %v", c.Err())
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(idle + idle/4):
 	}
 	c.ForgetConsumer(id)
 	within(t, "the end", c.Done())

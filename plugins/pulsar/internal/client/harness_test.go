@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
 )
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = pulsarbroker.Limit
 
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, so func() bool) {

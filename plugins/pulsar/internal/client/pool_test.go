@@ -130,7 +130,11 @@ func TestLookupAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t)
-			s := subjectOf(t, Config{Address: srv.address(), OperationTimeout: 50 * time.Millisecond})
+			limit := patience
+			if tt.answer == nil {
+				limit = 50 * time.Millisecond
+			}
+			s := subjectOf(t, Config{Address: srv.address(), OperationTimeout: limit})
 			link := linked(t, srv, s)
 			result := looksUp(t, s)
 			n := number(link.expect(wire.TypeLookup), 2)
@@ -238,7 +242,7 @@ func TestBrokerWithoutLink(t *testing.T) {
 	other.expect(wire.TypeConnect)
 	began := time.Now()
 	s.mustClose(t)()
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > patience/10 {
 		t.Errorf("closing took %v", took)
 	}
 	other.gone()

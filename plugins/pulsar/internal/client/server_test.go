@@ -63,10 +63,14 @@ type peer struct {
 	r  *wire.Reader
 }
 
-// expect reads the next command, which is of a type, and returns its bytes.
+// expect reads the next command that is no unexpected PING, which is of a type, and
+// returns its bytes.
 func (p *peer) expect(want wire.Type) []byte {
 	p.t.Helper()
 	f, err := p.r.Next()
+	for err == nil && f.Type == wire.TypePing && want != wire.TypePing {
+		f, err = p.r.Next()
+	}
 	if err != nil {
 		p.t.Fatalf("waiting for %s: %v", want, err)
 	}

@@ -157,7 +157,7 @@ func TestBrokersCertificate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := secure(t, tt.broker)
-			s := subjectOf(t, Config{Address: srv.address, TLS: tt.files, OperationTimeout: 300 * time.Millisecond})
+			s := subjectOf(t, Config{Address: srv.address, TLS: tt.files, OperationTimeout: patience})
 			f := s.refusedWith(t)
 			if tt.path == "" {
 				within(t, "the CONNECT", srv.names)
@@ -189,7 +189,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 			write(t, ca, b)
 			srv := secure(t, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
 			s := subjectOf(t, Config{
-				Address: srv.address, OperationTimeout: 300 * time.Millisecond,
+				Address: srv.address, OperationTimeout: patience,
 				TLS: TLSFiles{CA: ca, Cert: cert, Key: key, AnyHost: anyHost},
 			})
 			try := func(want string) {

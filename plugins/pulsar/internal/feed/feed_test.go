@@ -7,9 +7,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/topic"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
@@ -107,6 +107,8 @@ func TestSecondExclusiveWaits(t *testing.T) {
 	cfg := config(connected(t, b), "s", n)
 	cfg.Type = wire.Exclusive
 	first := opened(t, cfg)
+	p := proxy.Start(t, b.Address())
+	cfg.Client = connectedTo(t, p.URL(), b.Token("admin"))
 	second := make(chan *fed, 1)
 	go func() {
 		f, err := tryOpen(t.Context(), t, cfg, quick())
@@ -115,10 +117,9 @@ func TestSecondExclusiveWaits(t *testing.T) {
 		}
 		second <- f
 	}()
-	select {
-	case <-second:
+	p.Await(proxy.ToServer, proxy.Subscribe, 3) // the tries before were refused
+	if len(second) > 0 {
 		t.Fatal("the second consumer has not waited")
-	case <-time.After(700 * time.Millisecond): // several tries
 	}
 	first.pause()
 	if err := first.Close(t.Context()); err != nil {
@@ -144,18 +145,27 @@ func TestBusyIsNamed(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		attempts int
-		limit    time.Duration
 		want     string
 	}{
-		{"attempts", 2, patience, "after 2 tries: "},
-		{"cancelled", 0, 500 * time.Millisecond, "after "},
+		{"attempts", 2, "after 2 tries: "},
+		{"cancelled", 0, "after "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			p := proxy.Start(t, b.Address())
 			cfg := cfg
-			cfg.Attempts = tt.attempts
-			ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
+			cfg.Client, cfg.Attempts = connectedTo(t, p.URL(), b.Token("admin")), tt.attempts
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := tryOpen(ctx, t, cfg, quick())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := tryOpen(ctx, t, cfg, quick())
+				ended <- err
+			}()
+			p.Await(proxy.ToServer, proxy.Subscribe, 2) // the first try was refused
+			if tt.attempts == 0 {
+				cancel()
+			}
+			err := within(t, "the end", ended)
 			f, _ := errors.AsType[*core.Fault](err)
 			if f == nil || f.Code != core.FaultConflict || !strings.HasPrefix(f.Message, tt.want) || !strings.Contains(f.Message, n.String()) {
 				t.Errorf("got %v, want one that begins with %q", err, tt.want)

@@ -25,8 +25,11 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
-// broker lets in whoever has a token, and "admin" do everything.
-var broker = pulsarbroker.Shared{Config: pulsarbroker.Config{Tokens: true, Authorize: true}}
+// broker lets in whoever has a token, and "admin" do everything, and keeps what was
+// acked of a batch.
+var broker = pulsarbroker.Shared{Config: pulsarbroker.Config{
+	Tokens: true, Authorize: true, Lines: []string{"acknowledgmentAtBatchIndexLevelEnabled=true"},
+}}
 
 func TestMain(m *testing.M) { broker.Main(m) }
 
@@ -34,7 +37,7 @@ func TestMain(m *testing.M) { broker.Main(m) }
 const never = 24 * time.Hour
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = pulsarbroker.Limit
 
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, so func() bool) {
@@ -91,7 +94,7 @@ func connected(t *testing.T, b *pulsarbroker.Broker) *client.Client {
 
 func connectedTo(t *testing.T, url, token string) *client.Client {
 	t.Helper()
-	return connectedFor(t, url, token, 10*time.Second)
+	return connectedFor(t, url, token, patience/3)
 }
 
 // connectedFor has a limit of its own for what is asked of the broker.
@@ -326,7 +329,7 @@ func raw(t *testing.T, b *pulsarbroker.Broker) pulsar.Client {
 	t.Helper()
 	c, err := pulsar.NewClient(pulsar.ClientOptions{
 		URL: b.URL(), Authentication: pulsar.NewAuthenticationToken(b.Token("admin")), Logger: log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil))),
-		MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: 10 * time.Second,
+		MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: patience,
 	})
 	if err != nil {
 		t.Fatal(err)

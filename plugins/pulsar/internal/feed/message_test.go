@@ -60,7 +60,7 @@ func TestMessagesGoRound(t *testing.T) {
 				if d := cmp.Diff(got.Message, sent[i], anyOrder); d != "" {
 					t.Errorf("message %d: %s", i, d)
 				}
-				if in := got.ID.Batch >= 0; in != batching || got.ID.Partition != -1 || time.Since(got.PublishedAt) > time.Minute {
+				if in := got.ID.Batch >= 0; in != batching || got.ID.Partition != -1 || time.Since(got.PublishedAt) > patience {
 					t.Errorf("message %d has the id %v, at %v", i, got.ID, got.PublishedAt)
 				}
 				dead := message.DeadLetter(&got.Message, message.Options{}, got.Carry)

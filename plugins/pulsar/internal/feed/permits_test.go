@@ -4,13 +4,10 @@ package feed
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/apache/pulsar-client-go/pulsar/log"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
@@ -30,7 +27,7 @@ type tally struct {
 // read reads until n messages have come in all.
 func (y *tally) read(n int) {
 	y.t.Helper()
-	limit := time.NewTimer(2 * patience)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for y.count < n {
 		select {
@@ -76,7 +73,7 @@ func permits(t *testing.T, b *pulsarbroker.Broker, n topic.Name, subscription st
 // Permits never run dry and never grow, whatever the receiver queue and the batches.
 func TestPermitsNeverRunDry(t *testing.T) {
 	t.Parallel()
-	const alone, batched = 5_000, 95_000
+	const alone, batched = 2_000, 18_000
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
 	peer := raw(t, b)
@@ -144,22 +141,17 @@ func closed(t *testing.T, f *Feed) {
 // sent again the broker has as many as before.
 func TestPermitsOfAckedParts(t *testing.T) {
 	t.Parallel()
-	b := pulsarbroker.Start(t, pulsarbroker.Config{Lines: []string{"acknowledgmentAtBatchIndexLevelEnabled=true"}})
+	b := broker.Broker(t)
 	n := parsed(t, name(t))
 	const queue, batch = 20, 10
-	cfg := config(connectedTo(t, b.URL(), ""), "s", n)
+	cfg := config(connected(t, b), "s", n)
 	cfg.ReceiverQueue = queue
 	f, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closed(t, f)
-	peer, err := pulsar.NewClient(pulsar.ClientOptions{URL: b.URL(), MetricsRegisterer: prometheus.NewRegistry(), Logger: log.NewLoggerWithSlog(slog.New(slog.DiscardHandler))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
-	publishAll(t, peer, n, 0, batch, pulsar.ProducerOptions{BatchingMaxMessages: batch, BatchingMaxPublishDelay: time.Minute})
+	publishAll(t, raw(t, b), n, 0, batch, pulsar.ProducerOptions{BatchingMaxMessages: batch, BatchingMaxPublishDelay: time.Minute})
 	var again []wire.MessageID
 	var part *Partition
 	came := 0

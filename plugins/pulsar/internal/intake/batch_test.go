@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/feed"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/message"
@@ -238,7 +239,7 @@ func TestRestOfABatchThatOthersHaveAcked(t *testing.T) {
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s: %s", what, d)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(pulsarbroker.Limit):
 			t.Fatal("no ack leaves: ", what)
 		}
 	}

@@ -27,6 +27,7 @@ func TestBatches(t *testing.T) {
 					continue // as exclusive, and slow to begin
 				}
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					t.Run("acks in any order", func(t *testing.T) { batchAnyOrder(t, b, kind) })
 					t.Run("retry of one", func(t *testing.T) { batchRetryOne(t, b, kind) })
 					t.Run("retry before the others are acked", func(t *testing.T) { batchRetryFirst(t, b, kind) })

@@ -30,6 +30,9 @@ var broker pulsarbroker.Shared
 
 func TestMain(m *testing.M) { broker.Main(m) }
 
+// patience is how long a test waits for what must come.
+const patience = pulsarbroker.Limit
+
 // types are the subscription types, by their names.
 var types = map[string]wire.SubscriptionType{
 	"shared": wire.Shared, "key_shared": wire.KeyShared, "exclusive": wire.Exclusive, "failover": wire.Failover,
@@ -69,7 +72,7 @@ func connect(tb testing.TB, url string) *client.Client {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, err := client.New(client.Config{Address: address, OperationTimeout: 5 * time.Second})
+	c, err := client.New(client.Config{Address: address, OperationTimeout: patience})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func connect(tb testing.TB, url string) *client.Client {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), patience)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
 			tb.Logf("close the client: %v", err)
@@ -203,7 +206,7 @@ func (k *kit) close() {
 	if err := <-k.ended; !errors.Is(err, context.Canceled) {
 		k.tb.Errorf("Receive ended with %v", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.tb.Context()), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.tb.Context()), patience)
 	defer cancel()
 	if err := k.sub.Close(ctx); err != nil {
 		k.tb.Errorf("close: %v", err)
@@ -213,12 +216,7 @@ func (k *kit) close() {
 // next is the next delivery.
 func (k *kit) next() delivery {
 	k.tb.Helper()
-	return k.within(10 * time.Second)
-}
-
-func (k *kit) within(limit time.Duration) delivery {
-	k.tb.Helper()
-	t := time.NewTimer(limit)
+	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
 	case d := <-k.got:
@@ -227,7 +225,7 @@ func (k *kit) within(limit time.Duration) delivery {
 		k.ended <- err
 		k.tb.Fatalf("Receive ended with %v", err)
 	case <-t.C:
-		k.tb.Fatalf("nothing was delivered within %v", limit)
+		k.tb.Fatalf("nothing was delivered within %v", patience)
 	}
 	return delivery{}
 }
@@ -292,7 +290,7 @@ func (k *kit) ackLate(ds ...delivery) {
 func peer(tb testing.TB, url string) pulsar.Client {
 	tb.Helper()
 	c, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL: url, Logger: log.DefaultNopLogger(), MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: 5 * time.Second,
+		URL: url, Logger: log.DefaultNopLogger(), MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: patience,
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -67,7 +67,7 @@ func runModel(t *testing.T, seed uint64, counts, indexes bool) {
 		m.step()
 	}
 	m.drain()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := m.in.Close(ctx); err != nil {
 		t.Error(err)
@@ -230,7 +230,7 @@ func (m *model) drain() {
 	m.note("drain")
 	m.s.lose()
 	m.s.join()
-	limit := time.Now().Add(10 * time.Second)
+	limit := time.Now().Add(patience)
 	for !m.s.done() {
 		m.s.send(100)
 		m.receive(100)

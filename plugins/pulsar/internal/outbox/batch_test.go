@@ -36,7 +36,7 @@ func TestBatchesOverTheLimit(t *testing.T) {
 	const limit = 20_000
 	broker.Broker(t) // serves first: one broker starts at a time
 	b := pulsarbroker.Start(t, pulsarbroker.Config{Lines: []string{fmt.Sprint("maxMessageSize=", limit)}})
-	k := open(t, b, func(c *outbox.Config) { c.Batch, c.BatchMessages = 50*time.Millisecond, 1000 })
+	k := open(t, b, func(c *outbox.Config) { c.Batch, c.BatchMessages = 500*time.Millisecond, 1000 })
 	to, r := name(t, "t"), newReceipts(t)
 	const n, large = 60, 30
 	for i := range n {
@@ -48,7 +48,7 @@ func TestBatchesOverTheLimit(t *testing.T) {
 			t.Fatal(f)
 		}
 	}
-	got := r.await(n, 20*time.Second)
+	got := r.await(n)
 	if x := got[large]; x.Status != pluginapi.ReceiptRefused || x.Fault.Code != core.FaultTooLarge || x.Fault.Transient {
 		t.Errorf("the large one: %v, %+v", x.Status, x.Fault)
 	}
@@ -79,10 +79,10 @@ func TestBatchesBecomeRipe(t *testing.T) {
 		n, entries      int
 		last            wire.Outgoing // in place of the last one
 	}{
-		{"messages", time.Minute, 10, 1, 30, 3, wire.Outgoing{}},
-		{"bytes", time.Minute, 1000, 50_000, 6, 3, wire.Outgoing{}},
-		{"age", 20 * time.Millisecond, 1000, 1, 30, 1, wire.Outgoing{}},
-		{"delayed", time.Minute, 1000, 1, 30, 2, wire.Outgoing{DeliverAt: time.Now().UnixMilli() + 1, Payload: []byte("x")}},
+		{"messages", time.Hour, 10, 1, 30, 3, wire.Outgoing{}},
+		{"bytes", time.Hour, 1000, 50_000, 6, 3, wire.Outgoing{}},
+		{"age", 20 * time.Millisecond, 1000, 1, 1, 1, wire.Outgoing{}},
+		{"delayed", time.Hour, 1000, 1, 30, 2, wire.Outgoing{DeliverAt: time.Now().UnixMilli() + 1, Payload: []byte("x")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestBatchesBecomeRipe(t *testing.T) {
 func TestBatchedMessagesAreWhole(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
-	k := open(t, b, func(c *outbox.Config) { c.Batch, c.BatchMessages = time.Minute, 3 })
+	k := open(t, b, func(c *outbox.Config) { c.Batch, c.BatchMessages = time.Hour, 3 })
 	to, r := name(t, "t"), newReceipts(t)
 	at := time.Date(2020, 2, 3, 4, 5, 6, 7e6, time.UTC)
 	for i := range 3 {

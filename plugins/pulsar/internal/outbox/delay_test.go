@@ -3,7 +3,6 @@
 package outbox_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -30,20 +29,22 @@ func TestDelay(t *testing.T) {
 		defer s.Close()
 		consumers[kind] = s
 	}
-	began, r := time.Now(), newReceipts(t)
-	if f := k.send(r, 0, to, wire.Outgoing{Payload: []byte("x"), DeliverAt: began.Add(delay).UnixMilli()}); f != nil {
-		t.Fatal(f)
-	}
-	for _, kind := range []pulsar.SubscriptionType{pulsar.Exclusive, pulsar.Shared, pulsar.KeyShared} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		m, err := consumers[kind].Receive(ctx)
-		cancel()
-		if err != nil {
-			t.Fatal(err)
+	r := newReceipts(t)
+	post := func(i int, payload string, after time.Duration) (began time.Time) {
+		began = time.Now()
+		if f := k.send(r, i, to, wire.Outgoing{Payload: []byte(payload), DeliverAt: began.Add(after).UnixMilli()}); f != nil {
+			t.Fatal(f)
 		}
-		_ = consumers[kind].Ack(m)
-		took := time.Since(began)
-		if waits := kind != pulsar.Exclusive; waits != (took >= delay-tick) {
+		return began
+	}
+	post(0, "far", 24*time.Hour)
+	began := post(1, "soon", delay)
+	for kind, want := range map[pulsar.SubscriptionType]string{pulsar.Exclusive: "far", pulsar.Shared: "soon", pulsar.KeyShared: "soon"} {
+		m := receive(t, consumers[kind], 1)[0]
+		if got := string(m.Payload()); got != want {
+			t.Errorf("a subscription of type %d has %q first, want %q", kind, got, want)
+		}
+		if took := time.Since(began); want == "soon" && took < delay-tick {
 			t.Errorf("a subscription of type %d has it after %v", kind, took)
 		}
 	}

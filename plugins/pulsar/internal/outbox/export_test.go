@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
@@ -45,7 +46,7 @@ func (o *Outbox) AwaitSent(tb testing.TB, n int) {
 
 func (o *Outbox) awaitPart(tb testing.TB, what string, ok func(*part) bool) {
 	tb.Helper()
-	late := time.NewTimer(10 * time.Second)
+	late := time.NewTimer(pulsarbroker.Limit)
 	defer late.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

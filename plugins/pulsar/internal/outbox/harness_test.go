@@ -4,7 +4,6 @@ package outbox_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"sync"
 	"testing"
@@ -25,15 +24,15 @@ import (
 
 var broker pulsarbroker.Shared
 
-// TestMain lets more tests run side by side than there are processors: most of
-// what they do is wait.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		_ = p.Value.Set("8")
-	}
-	broker.Main(m)
-}
+func TestMain(m *testing.M) { broker.Main(m) }
+
+const (
+	// patience is how long a test waits for what must come.
+	patience = pulsarbroker.Limit
+	// hasty is how long a message may wait that is to be given up: long enough for what
+	// a test does before that.
+	hasty = 4 * time.Second
+)
 
 // kit is an outbox with its client.
 type kit struct {
@@ -51,7 +50,7 @@ func open(tb testing.TB, b *pulsarbroker.Broker, change ...func(*outbox.Config))
 func openAt(tb testing.TB, url string, change ...func(*outbox.Config)) *kit {
 	tb.Helper()
 	k := &kit{tb: tb, client: connect(tb, url)}
-	c := outbox.Config{Client: k.client, Timeout: 10 * time.Second}
+	c := outbox.Config{Client: k.client, Timeout: patience / 2}
 	for _, f := range change {
 		f(&c)
 	}
@@ -67,7 +66,7 @@ func connect(tb testing.TB, url string) *client.Client {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, err := client.New(client.Config{Address: address, OperationTimeout: 5 * time.Second})
+	c, err := client.New(client.Config{Address: address, OperationTimeout: patience})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -119,9 +118,9 @@ func (r *receipts) done(i int, receipt pluginapi.Receipt) {
 }
 
 // await returns the receipts once there are n.
-func (r *receipts) await(n int, limit time.Duration) map[int]pluginapi.Receipt {
+func (r *receipts) await(n int) map[int]pluginapi.Receipt {
 	r.tb.Helper()
-	late := time.NewTimer(limit)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
 		r.mu.Lock()
@@ -134,7 +133,7 @@ func (r *receipts) await(n int, limit time.Duration) map[int]pluginapi.Receipt {
 		select {
 		case <-r.more:
 		case <-late.C:
-			r.tb.Fatalf("%d of %d receipts within %s", have, n, limit)
+			r.tb.Fatalf("%d of %d receipts within %s", have, n, patience)
 		}
 	}
 }
@@ -142,7 +141,7 @@ func (r *receipts) await(n int, limit time.Duration) map[int]pluginapi.Receipt {
 // confirmed wants n receipts, all of them confirmed.
 func (r *receipts) confirmed(n int) map[int]pluginapi.Receipt {
 	r.tb.Helper()
-	got := r.await(n, time.Minute)
+	got := r.await(n)
 	for i, x := range got {
 		if x.Status != pluginapi.ReceiptConfirmed {
 			r.tb.Fatalf("message %d: %v, %v", i, x.Status, x.Fault)
@@ -183,7 +182,7 @@ func (k *kit) one(to, text string) pluginapi.Receipt {
 	if f := k.post(r, 0, to, text); f != nil {
 		k.tb.Fatal(f)
 	}
-	return r.await(1, 30*time.Second)[0]
+	return r.await(1)[0]
 }
 
 // warm publishes to a topic until a message has arrived.
@@ -196,7 +195,7 @@ func (k *kit) warm(to string) {
 func peer(tb testing.TB, b *pulsarbroker.Broker) pulsar.Client {
 	tb.Helper()
 	c, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL: b.URL(), Logger: log.DefaultNopLogger(), MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: 5 * time.Second,
+		URL: b.URL(), Logger: log.DefaultNopLogger(), MetricsRegisterer: prometheus.NewRegistry(), OperationTimeout: patience,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -220,7 +219,7 @@ func read(tb testing.TB, b *pulsarbroker.Broker, from string, n int) []pulsar.Me
 
 func receive(tb testing.TB, c pulsar.Consumer, n int) []pulsar.Message {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	var got []pulsar.Message
 	for len(got) < n {
@@ -237,7 +236,7 @@ func receive(tb testing.TB, c pulsar.Consumer, n int) []pulsar.Message {
 // eventually waits until something is so.
 func eventually(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -245,7 +244,7 @@ func eventually(tb testing.TB, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-late.C:
-			tb.Fatalf("%s: not within 30 s", what)
+			tb.Fatalf("%s: not within %s", what, patience)
 		}
 	}
 }

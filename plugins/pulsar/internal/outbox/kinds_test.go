@@ -22,7 +22,7 @@ func TestCompressionAndBatches(t *testing.T) {
 	t.Parallel()
 	b := broker.Broker(t)
 	for _, c := range []wire.Compression{wire.NoCompression, wire.LZ4, wire.ZLib, wire.ZSTD} {
-		for _, batch := range []time.Duration{0, 5 * time.Millisecond} {
+		for _, batch := range []time.Duration{0, 50 * time.Millisecond} {
 			t.Run(fmt.Sprint(c, batch > 0), func(t *testing.T) {
 				t.Parallel()
 				k := open(t, b, func(o *outbox.Config) { o.Compression, o.Batch, o.BatchMessages = c, batch, 10 })
@@ -153,7 +153,7 @@ func TestSequenceIDs(t *testing.T) {
 	publish(first, 11, "eleven")
 	publish(first, -1, "plain")
 	publish(first, -1, "plain too")
-	first.close(5 * time.Second)
+	first.close(patience)
 	second := open(t, b, named)
 	publish(second, 11, "eleven again")
 	publish(second, 100, "hundred")
@@ -183,7 +183,7 @@ func TestP18Names(t *testing.T) {
 		case producer != "" && (x.Status != pluginapi.ReceiptRefused || x.Fault.Code != core.FaultConflict || !strings.Contains(x.Fault.Error(), "shop")):
 			t.Errorf("with the same name: %v, %+v", x.Status, x.Fault)
 		}
-		one.close(5 * time.Second)
+		one.close(patience)
 		if producer != "" {
 			eventually(t, "the name to be free", func() bool { return two.one(to, "x").Status == pluginapi.ReceiptConfirmed })
 		}
@@ -202,7 +202,7 @@ func TestTooLargeWithMetadata(t *testing.T) {
 			t.Fatal(f)
 		}
 	}
-	got := r.await(len(sizes), 20*time.Second)
+	got := r.await(len(sizes))
 	for i := range 2 {
 		if x := got[i]; x.Status != pluginapi.ReceiptRefused || x.Fault.Code != core.FaultTooLarge || x.Fault.Transient {
 			t.Errorf("%d bytes: %v, %+v", sizes[i], x.Status, x.Fault)

@@ -57,7 +57,7 @@ func TestCutsWithDeduplication(t *testing.T) {
 	for _, batch := range []int{0, 7} {
 		t.Run(fmt.Sprint(batch), func(t *testing.T) {
 			t.Parallel()
-			k, p := behind(t, timeout(30*time.Second), batches(batch))
+			k, p := behind(t, batches(batch))
 			b := broker.Broker(t)
 			to, r := deduplicated(t, b), newReceipts(t)
 			for i, at := range []proxy.Place{proxy.Behind, proxy.Before, proxy.Inside} {
@@ -94,10 +94,10 @@ func TestKilledWithDeduplication(t *testing.T) {
 	broker.Broker(t) // serves first: one broker starts at a time
 	b := pulsarbroker.Start(t, pulsarbroker.Config{})
 	to := deduplicated(t, b)
-	k := open(t, b, timeout(time.Minute))
+	k := open(t, b, timeout(2*patience)) // the broker starts meanwhile
 	r := newReceipts(t)
 	const n, window, kill = 3000, 500, 1000
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	free := make(chan struct{}, window)
 	done := func(i int, x pluginapi.Receipt) {
@@ -118,7 +118,7 @@ func TestKilledWithDeduplication(t *testing.T) {
 			b.Start()
 		}
 	}
-	for i, x := range r.await(n, time.Minute) {
+	for i, x := range r.await(n) {
 		if x.Status != pluginapi.ReceiptConfirmed {
 			t.Fatalf("message %d: %v, %v", i, x.Status, x.Fault)
 		}
@@ -130,7 +130,7 @@ func TestKilledWithDeduplication(t *testing.T) {
 // time is over, and is not stored later.
 func TestGivenUpBetweenConnections(t *testing.T) {
 	t.Parallel()
-	k, p := behind(t, timeout(1500*time.Millisecond))
+	k, p := behind(t, timeout(hasty))
 	b := broker.Broker(t)
 	to, r := name(t, "t"), newReceipts(t)
 	k.warm(to)
@@ -146,7 +146,7 @@ func TestGivenUpBetweenConnections(t *testing.T) {
 	if f := k.post(r, 1, to, "not sent"); f != nil {
 		t.Fatal(f)
 	}
-	got := r.await(2, 10*time.Second)
+	got := r.await(2)
 	for i, want := range []pluginapi.ReceiptStatus{pluginapi.ReceiptUnknown, pluginapi.ReceiptRefused} {
 		if x := got[i]; x.Status != want || !x.Fault.Transient {
 			t.Errorf("message %d: %v, %+v", i, x.Status, x.Fault)

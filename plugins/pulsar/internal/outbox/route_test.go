@@ -5,7 +5,9 @@ package outbox_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
@@ -34,17 +36,25 @@ func TestRoutesAsTheLibrary(t *testing.T) {
 		}
 		return key, ordering
 	}
-	theirs := make(chan pulsar.MessageID, keys)
+	var theirs [keys]pulsar.MessageID
+	var sent sync.WaitGroup
 	for i := range keys {
 		k, o := key(i)
+		sent.Add(1)
 		p.SendAsync(t.Context(), &pulsar.ProducerMessage{Key: k, OrderingKey: o, Payload: []byte("x")}, func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
-			if err != nil {
+			defer sent.Done()
+			if theirs[i] = id; err != nil {
 				t.Error(err)
 			}
-			theirs <- id
 		})
-		// In turn: the receipts of partitions come in any order.
-		if id := <-theirs; id == nil {
+	}
+	if err := p.FlushWithCtx(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sent.Wait()
+	for i, id := range theirs {
+		k, o := key(i)
+		if id == nil {
 			t.FailNow()
 		} else if got := outbox.Route(k, o, partitions); got != int(id.PartitionIdx()) {
 			t.Errorf("key %q, ordering key %q: partition %d, the library's is %d", k, o, got, id.PartitionIdx())
@@ -64,7 +74,7 @@ func TestTurns(t *testing.T) {
 			b.CreatePartitioned(to, partitions)
 			k := open(t, b, func(c *outbox.Config) {
 				if batch > 0 {
-					c.Batch, c.BatchMessages = 3e9, batch
+					c.Batch, c.BatchMessages = time.Hour, batch
 				}
 			})
 			r := newReceipts(t)
@@ -114,7 +124,7 @@ func TestPartitionsAmidMessages(t *testing.T) {
 	b.UpdatePartitions(to, 5)
 	eventually(t, "a key to be in a new partition", func() bool {
 		post(keys)
-		got := r.await(n, 20e9)
+		got := r.await(n)
 		at, _, err := topic.DecodePosition(got[n-1].Position)
 		if err != nil {
 			t.Fatal(got[n-1].Fault, err)

@@ -264,7 +264,7 @@ func TestMessagesNotTaken(t *testing.T) {
 					t.Fatal(f)
 				}
 			}
-			for i, x := range r.await(5, 10*time.Second) {
+			for i, x := range r.await(5) {
 				want := []pluginapi.ReceiptStatus{
 					pluginapi.ReceiptConfirmed, pluginapi.ReceiptRefused, pluginapi.ReceiptConfirmed, pluginapi.ReceiptUnknown, pluginapi.ReceiptConfirmed,
 				}[i]
@@ -333,7 +333,7 @@ func TestNoAnswer(t *testing.T) {
 		}
 		return stored
 	}})
-	k := openAt(t, s.url(), timeout(500*time.Millisecond))
+	k := openAt(t, s.url(), timeout(hasty))
 	k.warm("t")
 	if x := k.one("t", "a"); x.Status != pluginapi.ReceiptUnknown || x.Fault.Code != core.FaultTimeout {
 		t.Errorf("%v, %+v", x.Status, x.Fault)
@@ -433,7 +433,7 @@ func TestTooManyLookUps(t *testing.T) {
 // behind that the next ones wait for.
 func TestBatchBehindOneGivenUp(t *testing.T) {
 	t.Parallel()
-	const delay, limit = 400 * time.Millisecond, 600 * time.Millisecond
+	const delay, limit = 3 * time.Second, 5 * time.Second
 	s := play(t, &script{
 		sent: func(uint64, int) wire.ServerError { return stored },
 		look: func(kind wire.Type, _ uint64, attempt int) []byte {
@@ -464,7 +464,7 @@ func TestBatchNotTaken(t *testing.T) {
 		return stored
 	}})
 	const n = 3
-	k := openAt(t, s.url(), func(c *outbox.Config) { c.Batch, c.BatchMessages = time.Minute, n })
+	k := openAt(t, s.url(), func(c *outbox.Config) { c.Batch, c.BatchMessages = time.Hour, n })
 	for range 2 {
 		r := newReceipts(t)
 		for i := range n {
@@ -472,7 +472,7 @@ func TestBatchNotTaken(t *testing.T) {
 				t.Fatal(f)
 			}
 		}
-		for i, x := range r.await(n, 10*time.Second) {
+		for i, x := range r.await(n) {
 			s.mu.Lock()
 			again := len(s.attempts) > 1
 			s.mu.Unlock()
@@ -513,7 +513,7 @@ func TestNumbersMixed(t *testing.T) {
 		if f := k.send(r, 0, "t", m); f != nil {
 			t.Fatal(f)
 		}
-		if x := r.await(1, 10*time.Second)[0]; x.Status != tt.want {
+		if x := r.await(1)[0]; x.Status != tt.want {
 			t.Errorf("message %d, of number %d: %v, %+v", i, tt.number, x.Status, x.Fault)
 		}
 	}
@@ -529,9 +529,7 @@ func TestGrowsByCompression(t *testing.T) {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			s := play(t, &script{sent: func(uint64, int) wire.ServerError { return stored }})
-			k := openAt(t, s.url(), func(o *outbox.Config) {
-				o.Compression, o.Timeout = c, time.Minute // the race detector makes it slow
-			})
+			k := openAt(t, s.url(), func(o *outbox.Config) { o.Compression = c })
 			r := newReceipts(t)
 			if f := k.send(r, 0, "t", wire.Outgoing{Payload: payload}); f != nil {
 				t.Fatal(f)

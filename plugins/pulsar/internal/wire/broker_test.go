@@ -24,7 +24,7 @@ import (
 )
 
 // wait is how long a broker has for an answer.
-const wait = 20 * time.Second
+const wait = pulsarbroker.Limit
 
 // library is the client library, which is independent of this package.
 func library(t *testing.T, url string) pulsar.Client {
@@ -186,7 +186,7 @@ func dial(t *testing.T, b *pulsarbroker.Broker) *wired {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	_ = nc.SetDeadline(time.Now().Add(3 * wait))
+	_ = nc.SetDeadline(time.Now().Add(wait))
 	w := &wired{t, nc, NewReader(nc)}
 	w.write(AppendConnect(nil, "longshore test", Auth{}, ""))
 	if c := w.command(TypeConnected); c.Protocol < ProtocolVersion || c.MaxMessageSize <= 0 {
