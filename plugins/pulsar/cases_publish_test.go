@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
 
@@ -36,7 +36,7 @@ func TestP12LargePayloads(t *testing.T) {
 			})
 			out := host.To[[]byte](s.Host, s.in.To(s.topic("t")))
 			s.Start()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), servicetest.Limit)
 			defer cancel()
 			for _, size := range []int{4 << 20, 6 << 20, 80 << 20} {
 				payload := bytes.Repeat([]byte{0, 0xff, 'a', 'b'}, size/4)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,33 +46,48 @@ func (s *service) spaced(short string, every time.Duration, ps ...string) {
 }
 
 // returns is a service whose handler says something at the first attempts, and what
-// it took from then to the second ones.
-func returns(t *testing.T, n int, every time.Duration, says error) (took []time.Duration) {
+// it took from then to the second ones. Every other message is retried at once beside
+// them: these show how fast the machine is.
+func returns(t *testing.T, n int, every time.Duration, says error) (took, beside []time.Duration) {
 	t.Helper()
 	s := newService(t, rowOptions{})
 	said := map[string]time.Time{} // one worker
 	s.Handle(s.reads("t", settings.SubscribeOptions{}), func(m *host.Message[[]byte]) error {
+		name := string(m.Value)
+		again := strings.HasPrefix(name, "beside ")
 		if m.Attempt() == 1 {
-			said[string(m.Value)] = time.Now()
+			if said[name] = time.Now(); again {
+				return host.Retry(nil)
+			}
 			return says
 		}
-		took = append(took, time.Since(said[string(m.Value)]))
+		if d := time.Since(said[name]); again {
+			beside = append(beside, d)
+		} else {
+			took = append(took, d)
+		}
 		return nil
 	})
 	s.Start()
-	s.spaced("t", every, payloads(n)...)
-	s.Handled(2 * n)
+	var texts []string
+	for _, text := range payloads(n) {
+		texts = append(texts, text, "beside "+text)
+	}
+	s.spaced("t", every/2, texts...)
+	s.Handled(4 * n)
 	s.left(0)
 	s.stop(0)
 	s.codes(nil)
-	return took
+	return took, beside
 }
 
-// P-01: 20 messages, each of which fails once, are there again at once.
+// P-01: 20 messages, each of which fails once, are there again at once: a library's own
+// delay is a minute.
 func TestP01RetryAtOnce(t *testing.T) {
 	t.Parallel()
-	const limit = 1500 * time.Millisecond
-	for _, d := range returns(t, 20, time.Millisecond, host.Retry(nil)) {
+	const limit = 20 * time.Second
+	took, beside := returns(t, 10, 2*time.Millisecond, host.Retry(nil))
+	for _, d := range append(took, beside...) {
 		if d > limit {
 			t.Errorf("one came again after %v", d)
 		}
@@ -82,12 +98,13 @@ func TestP01RetryAtOnce(t *testing.T) {
 // together: none comes before its time, none is passed over until a later look.
 func TestP02RetryAfterIsPrecise(t *testing.T) {
 	t.Parallel()
-	const delay, limit = 2 * time.Second, 3 * time.Second
-	took := returns(t, 50, 40*time.Millisecond, host.RetryAfter(delay, nil))
-	t.Logf("%v to %v", slices.Min(took), slices.Max(took))
+	const delay, late = 2 * time.Second, time.Second
+	took, beside := returns(t, 50, 40*time.Millisecond, host.RetryAfter(delay, nil))
 	slices.Sort(took)
+	slices.Sort(beside)
+	t.Logf("%v to %v; what is retried at once, %v to %v", took[0], took[49], beside[0], beside[49])
 	// A busy machine may stand still for longer than the second, but not for many of them.
-	if most := took[len(took)*9/10]; took[0] < delay || most > limit {
+	if most, limit := took[45], delay+late+5*beside[45]; took[0] < delay || most > limit {
 		t.Errorf("nine in ten came after %v to %v, want %v to %v", took[0], most, delay, limit)
 	}
 }

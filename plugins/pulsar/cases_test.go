@@ -13,6 +13,7 @@ import (
 	lib "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/longshore-go/longshore/host"
+	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
 
@@ -42,7 +43,7 @@ func TestP09AcksAtStop(t *testing.T) {
 		s.put("t", texts(payloads...)...)
 		select {
 		case <-last:
-		case <-time.After(time.Minute):
+		case <-time.After(servicetest.Limit):
 			t.Fatalf("round %d: %d of %d were handled", round, runs.Load(), n)
 		}
 		s.stop(0)

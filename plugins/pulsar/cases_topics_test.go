@@ -3,13 +3,10 @@
 package pulsar_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
-
-	lib "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
@@ -18,27 +15,6 @@ import (
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
-
-// sends publishes messages, all on their way at a time.
-func (s *service) sends(short string, ms ...*lib.ProducerMessage) {
-	s.t.Helper()
-	p, err := s.raw.CreateProducer(lib.ProducerOptions{Topic: s.topic(short), DisableBatching: true, SendTimeout: -1})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer p.Close()
-	ctx, cancel := context.WithTimeout(s.t.Context(), servicetest.Limit/3)
-	defer cancel()
-	answers := make(chan error, len(ms))
-	for _, m := range ms {
-		p.SendAsync(ctx, m, func(_ lib.MessageID, _ *lib.ProducerMessage, err error) { answers <- err })
-	}
-	for range ms {
-		if err := <-answers; err != nil {
-			s.t.Fatal(err)
-		}
-	}
-}
 
 // looking has a service look for new partitions once a second.
 func looking(set *settings.Settings) { set.DiscoveryInterval = core.Duration(time.Second) }
@@ -80,7 +56,7 @@ func grows(t *testing.T, b *pulsarbroker.Broker, disturb func(p *proxy.Proxy, gr
 	for i := range 40 {
 		keys = append(keys, fmt.Sprint("key ", i))
 	}
-	s.sends("t", numbered(n, keys...)...)
+	s.put("t", numbered(n, keys...)...)
 	began := time.Now()
 	s.Eventually("all are handled", func() bool { return !slices.Contains(handled.of(n), 0) })
 	if took := time.Since(began); took > 30*time.Second {

@@ -39,7 +39,7 @@ func connection(t *testing.T, b *pulsarbroker.Broker, set settings.Settings, u p
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), pulsarbroker.Limit)
 		defer cancel()
 		if _, err := c.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -62,7 +62,7 @@ func publish(t *testing.T, c pluginapi.Conn, msgs ...pluginapi.Outgoing) []plugi
 		select {
 		case a := <-answers:
 			got[a.i] = a.r
-		case <-time.After(40 * time.Second):
+		case <-time.After(pulsarbroker.Limit):
 			t.Fatal("no receipt")
 		}
 	}
@@ -103,7 +103,7 @@ func kept(t *testing.T, b *pulsarbroker.Broker, from, subscription string, n int
 		t.Fatal(err)
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pulsarbroker.Limit)
 	defer cancel()
 	var got []client.Message
 	for len(got) < n {

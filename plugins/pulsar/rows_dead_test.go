@@ -85,7 +85,7 @@ func TestS_PUL_09(t *testing.T) {
 // The last one does not wait.
 func TestS_PUL_10(t *testing.T) {
 	t.Parallel()
-	const d = 400 * time.Millisecond
+	const d = 3 * time.Second
 	s := row(t, settings.SubscribeOptions{}, servicetest.Always(host.RetryAfter(d, nil)), toQ(host.MaxAttempts(3)))
 	began := time.Now()
 	id := s.put("t", texts("x")...)[0]
@@ -193,7 +193,7 @@ func TestS_PUL_25(t *testing.T) {
 	b := permitting(t)
 	s := newService(t, rowOptions{broker: b, set: as(t, b, "shop"), host: []host.Option{host.WithPublishLimit(3 * time.Second)}})
 	b.GrantTopic(s.topic("t"), "shop", "consume")
-	s.Handle(s.reads("t", settings.SubscribeOptions{AckTimeout: core.Duration(2 * time.Second)}), func(m *host.Message[[]byte]) error {
+	s.Handle(s.reads("t", settings.SubscribeOptions{AckTimeout: core.Duration(4 * time.Second)}), func(m *host.Message[[]byte]) error {
 		if string(m.Value) == "fine" {
 			return nil
 		}
@@ -246,7 +246,7 @@ func TestS_PUL_27(t *testing.T) {
 // What is left counts as well: the third delivery is over the cap, and not handled.
 func TestS_PUL_35(t *testing.T) {
 	t.Parallel()
-	o := settings.SubscribeOptions{AckTimeout: core.Duration(1500 * time.Millisecond)}
+	o := settings.SubscribeOptions{AckTimeout: core.Duration(3 * time.Second)}
 	s := row(t, o, servicetest.Always(host.Leave()), toQ(host.MaxAttempts(2)))
 	id := s.put("t", texts("x")...)[0]
 	s.ran(2, 1, "x", 2, "x")

@@ -65,7 +65,7 @@ func TestS_PUL_21(t *testing.T) {
 // once more, and both acks are taken.
 func TestS_PUL_22(t *testing.T) {
 	t.Parallel()
-	const limit = time.Second
+	const limit = 3 * time.Second
 	o := settings.SubscribeOptions{AckTimeout: core.Duration(limit)}
 	s := newService(t, rowOptions{})
 	again := make(chan struct{})
@@ -85,7 +85,7 @@ func TestS_PUL_22(t *testing.T) {
 	s.put("t", texts("x")...)
 	s.handled(2, 1, "x", 2, "x")
 	s.left(0)
-	time.Sleep(2 * limit) // in which a third one would come
+	time.Sleep(limit + limit/4) // in which a third one would come
 	s.stop(0)
 	s.codes(nil)
 }
@@ -166,7 +166,7 @@ func TestS_PUL_28_cancelled(t *testing.T) {
 	began := time.Now()
 	second.Cancel()
 	_ = second.Wait() // it has not started
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > servicetest.Limit/3 {
 		t.Errorf("the end took %v", took)
 	}
 	first.stop(0)
@@ -178,7 +178,7 @@ func TestS_PUL_29(t *testing.T) {
 		"stop": func(s *service) {
 			began := time.Now()
 			s.Stop()
-			if took := time.Since(began); took > 20*time.Second {
+			if took := time.Since(began); took > servicetest.Limit/3 {
 				s.t.Errorf("the stop took %v", took)
 			}
 		},

@@ -178,9 +178,9 @@ func nth(o settings.SubscribeOptions, n int) int {
 	return 0
 }
 
-// put publishes messages to a topic of the test's own, in order, and returns their
-// ids as the broker has them.
-func (s *service) put(short string, ms ...*lib.ProducerMessage) (ids []lib.MessageID) {
+// put publishes messages to a topic of the test's own, in order and all on their way at
+// a time, and returns their ids as the broker has them.
+func (s *service) put(short string, ms ...*lib.ProducerMessage) []lib.MessageID {
 	s.t.Helper()
 	p, err := s.raw.CreateProducer(lib.ProducerOptions{Topic: s.topic(short), DisableBatching: true, SendTimeout: -1})
 	if err != nil {
@@ -189,12 +189,17 @@ func (s *service) put(short string, ms ...*lib.ProducerMessage) (ids []lib.Messa
 	defer p.Close()
 	ctx, cancel := context.WithTimeout(s.t.Context(), servicetest.Limit/3)
 	defer cancel()
-	for _, m := range ms {
-		id, err := p.Send(ctx, m)
-		if err != nil {
+	ids, answers := make([]lib.MessageID, len(ms)), make(chan error, len(ms))
+	for i, m := range ms {
+		p.SendAsync(ctx, m, func(id lib.MessageID, _ *lib.ProducerMessage, err error) {
+			ids[i] = id
+			answers <- err
+		})
+	}
+	for range ms {
+		if err := <-answers; err != nil {
 			s.t.Fatal(err)
 		}
-		ids = append(ids, id)
 	}
 	return ids
 }

@@ -71,21 +71,23 @@ func TestS_PUL_03(t *testing.T) {
 	s.codes(nil)
 }
 
-// Without a floor all of them do.
+// Without a floor all of them do: with it the last ones would take a second each.
 func TestS_PUL_03_no_floor(t *testing.T) {
 	t.Parallel()
 	const n = 20
-	s := row(t, settings.SubscribeOptions{}, until(n, host.Retry(nil)), rules(host.Floor(0)))
+	var c clock
+	s := row(t, settings.SubscribeOptions{}, c.of(until(n, host.Retry(nil))), rules(host.Floor(0)))
 	s.put("t", texts("x")...)
-	s.ran(1, 1, "x")
-	began := time.Now()
-	s.Ran(n)
-	took := time.Since(began)
-	t.Logf("%v for a return", took/n)
-	if took > n*250*time.Millisecond {
-		t.Errorf("%d returns took %v", n, took)
-	}
+	s.Ran(n + 1)
 	s.stop(0)
+	fastest := time.Hour
+	for i := n / 2; i <= n; i++ {
+		fastest = min(fastest, c.between(i, i+1))
+	}
+	t.Logf("%v for a return", fastest)
+	if fastest > 500*time.Millisecond {
+		t.Errorf("late returns took %v at least", fastest)
+	}
 	s.codes(nil)
 }
 
@@ -136,7 +138,7 @@ func comesAfter(t *testing.T, o settings.SubscribeOptions) {
 	}
 	s.ran(1, nth(o, 2), "x")
 	s.stop(0)
-	if took := c.between(1, 2); took < d || took > d+5*time.Second {
+	if took := c.between(1, 2); took < d || took > d+20*time.Second {
 		t.Errorf("it came after %v", took)
 	}
 	if n := s.b.Stats(s.topic("t")).MsgInCounter; n != 1 {
@@ -153,12 +155,12 @@ func TestS_PUL_05(t *testing.T) {
 // A delay below ack_timeout is kept to.
 func TestS_PUL_06(t *testing.T) {
 	t.Parallel()
-	comesAfter(t, settings.SubscribeOptions{AckTimeout: core.Duration(2 * time.Second)})
+	comesAfter(t, settings.SubscribeOptions{AckTimeout: core.Duration(time.Minute)})
 }
 
 // A delay as long as ack_timeout or longer is not: it comes after ack_timeout.
 func TestS_PUL_07(t *testing.T) {
-	const limit = 500 * time.Millisecond
+	const limit = 2 * time.Second
 	for name, d := range map[string]time.Duration{"as long": limit, "longer": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,7 +217,7 @@ func TestS_PUL_30(t *testing.T) {
 	t.Parallel()
 	s := newService(t, rowOptions{})
 	batches := make(chan []string, 2)
-	host.HandleBatch(s.reads("t", settings.SubscribeOptions{}), 3, time.Second, func(_ context.Context, ms []*host.Message[[]byte]) []error {
+	host.HandleBatch(s.reads("t", settings.SubscribeOptions{}), 3, 5*time.Second, func(_ context.Context, ms []*host.Message[[]byte]) []error {
 		var runs []string
 		for _, m := range ms {
 			runs = append(runs, fmt.Sprintf("%d %s", m.Attempt(), m.Value))
@@ -235,7 +237,7 @@ func TestS_PUL_30(t *testing.T) {
 
 // What a handler leaves comes again after ack_timeout.
 func TestS_PUL_33(t *testing.T) {
-	const limit = 500 * time.Millisecond
+	const limit = 2 * time.Second
 	types(t, all, func(t *testing.T, o settings.SubscribeOptions) {
 		o.AckTimeout = core.Duration(limit)
 		var c clock

@@ -73,7 +73,7 @@ func permits(t *testing.T, b *pulsarbroker.Broker, n topic.Name, subscription st
 // Permits never run dry and never grow, whatever the receiver queue and the batches.
 func TestPermitsNeverRunDry(t *testing.T) {
 	t.Parallel()
-	const alone, batched = 2_000, 18_000
+	const alone, batched = 500, 9_500
 	b := broker.Broker(t)
 	n := parsed(t, name(t))
 	peer := raw(t, b)
