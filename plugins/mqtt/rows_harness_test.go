@@ -78,11 +78,6 @@ func row(t *testing.T, qos int, says error, rules func(s *service) []host.Rule) 
 	return s
 }
 
-// rules returns rules that name no destination.
-func rules(rs ...host.Rule) func(*service) []host.Rule {
-	return func(*service) []host.Rule { return rs }
-}
-
 // cap3 is a cap of 3.
 func cap3(*service) []host.Rule { return []host.Rule{host.MaxAttempts(3)} }
 
