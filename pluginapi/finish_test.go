@@ -180,7 +180,7 @@ func TestNoFinishWithAReceiveUnderWay(t *testing.T) {
 		q, _ := inner.(*queue)
 		return &closing{finishing{&told{queue: q}}, closed}
 	}
-	b := serve(t, tr).connect()
+	b := serveWithin(t, tr, 300*time.Millisecond).connect()
 	st := b.subscribe("q")
 	st.credit(1, 1)
 	<-in

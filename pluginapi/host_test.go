@@ -18,7 +18,7 @@ import (
 )
 
 // soon is how long a test waits for what has to come.
-const soon = 10 * time.Second
+const soon = 2 * time.Minute
 
 // bench is a server behind a local link, driven the way a host does.
 type bench struct {
@@ -33,8 +33,14 @@ type bench struct {
 // the test ends.
 func serve(tb testing.TB, t Transport) *bench {
 	tb.Helper()
+	return serveWithin(tb, t, soon)
+}
+
+// serveWithin is serve with a limit for the author's code.
+func serveWithin(tb testing.TB, t Transport, limit time.Duration) *bench {
+	tb.Helper()
 	level := new(slog.LevelVar)
-	s := newServer(t, serverOptions{Logger: slog.New(slog.DiscardHandler), Level: level, AuthorLimit: 300 * time.Millisecond})
+	s := newServer(t, serverOptions{Logger: slog.New(slog.DiscardHandler), Level: level, AuthorLimit: limit})
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &bench{tb: tb, server: s, link: link.Local(s), ctx: ctx, level: level}
 	tb.Cleanup(func() {
@@ -68,7 +74,7 @@ func (b *bench) connect() *bench {
 // cannot wait for the test's.
 func drive(tb testing.TB, t Transport) (*link.LocalLink, func()) {
 	tb.Helper()
-	s := newServer(t, serverOptions{AuthorLimit: time.Second})
+	s := newServer(t, serverOptions{AuthorLimit: soon})
 	l := link.Local(s)
 	if _, err := l.Configure(tb.Context(), &transportpb.ConfigureRequest{}); err != nil {
 		tb.Fatalf("Configure: %v", err)

@@ -222,7 +222,7 @@ func TestEndWithoutClose(t *testing.T) {
 	tr := &ticker{name: "ticker"}
 	g := start(t, tr)
 	subscribe(t, g)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := g.End(ctx); err != nil {
 		t.Error(err)
