@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
@@ -35,7 +36,14 @@ func (p clientPeer) publish(messages int, every time.Duration) error {
 type clientHost struct {
 	hostEnd
 	arrived peer.Arrivals
-	orders  chan int // of messages
+	orders  chan sendOrder
+}
+
+// sendOrder is what is to be published: as fast as it goes, or one message every so
+// often, which has its time.
+type sendOrder struct {
+	messages int
+	every    time.Duration
 }
 
 // serve runs the host until it is closed.
@@ -51,11 +59,19 @@ func (e *clientHost) serve(ctx context.Context, h *host.Host, task func(ctx cont
 	return nil
 }
 
-// fulfil publishes as fast as there is room, and waits for the last receipt.
-func (e *clientHost) fulfil(ctx context.Context, to *host.Publisher[core.Message], messages []core.Message, n int, options []host.SendOption) error {
+// fulfil publishes, and waits for the last receipt.
+func (e *clientHost) fulfil(ctx context.Context, to *host.Publisher[core.Message], messages []core.Message, o sendOrder, options []host.SendOption) error {
 	var last *host.Pending
-	for i := range n {
-		p, err := to.PublishAsync(ctx, messages[i%len(messages)], options...)
+	for i := range o.messages {
+		m := messages[i%len(messages)]
+		if o.every > 0 {
+			if err := sleep(ctx, o.every); err != nil {
+				return nil //nolint:nilerr // it was told to end
+			}
+			m.Payload = slices.Clone(m.Payload)
+			peer.Stamp(m.Payload)
+		}
+		p, err := to.PublishAsync(ctx, m, options...)
 		if err != nil {
 			return unexpected(ctx, err)
 		}
@@ -71,7 +87,7 @@ func (e *clientHost) ask() (peer.State, error) {
 	return s, err
 }
 
-func (e *clientHost) publish(messages int, _ time.Duration) error {
-	e.orders <- messages
+func (e *clientHost) publish(messages int, every time.Duration) error {
+	e.orders <- sendOrder{messages, every}
 	return nil
 }

@@ -201,7 +201,7 @@ func checkPulsar(t *testing.T, r *PulsarReport) {
 			if m.Rate <= 0 || m.HostCPU <= 0 {
 				t.Errorf("%v: %s measured %+v", row.Row, way, m)
 			}
-			if timed := row.Row.Kind == Arriving; timed != (m.Trips.P50 > 0) {
+			if timed := row.Row.timed(); timed != (m.Trips.P50 > 0) {
 				t.Errorf("%v: %s took %v", row.Row, way, m.Trips)
 			}
 			if runtime.GOOS == "linux" && ((way == Pulsar) != (m.PluginCPU > 0) || m.BrokerCPU <= 0) {

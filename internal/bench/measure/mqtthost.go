@@ -13,7 +13,7 @@ import (
 
 // openMQTT starts a host with the plugin as an endpoint.
 func openMQTT(plugin, address string) (*clientHost, *host.Host, *host.Endpoint) {
-	e := &clientHost{orders: make(chan int, 1)}
+	e := &clientHost{orders: make(chan sendOrder, 1)}
 	h := host.New(host.WithStartLimit(startLimit), host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
 	on := h.Endpoint("bench", host.Plugin{Name: "mqtt", Path: plugin}, map[string]any{
 		"url": "mqtt://" + address, "client_id": "bench",
@@ -50,8 +50,8 @@ func openMQTTPublisher(ctx context.Context, plugin, address string, row MQTTRow)
 			select {
 			case <-ctx.Done():
 				return nil
-			case n := <-e.orders:
-				if err := e.fulfil(ctx, to, messages, n, options); err != nil {
+			case o := <-e.orders:
+				if err := e.fulfil(ctx, to, messages, o, options); err != nil {
 					return err
 				}
 			}

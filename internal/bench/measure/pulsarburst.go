@@ -112,11 +112,22 @@ func (q *pulsarSuite) publish(ctx context.Context, subject clientEnd, n uint64) 
 	return before.sample(after, now.First), nil
 }
 
-// time measures what n messages take from one client to another, one each pause.
-func (q *pulsarSuite) time(ctx context.Context, from, to clientEnd, n uint64) (s PulsarSample, err error) {
+// markBoth is the state of a subject, with what another client has counted.
+func (q *pulsarSuite) markBoth(subject, counts clientEnd) (k pulsarMark, err error) {
+	if k, err = q.mark(subject); err != nil || counts == subject {
+		return k, err
+	}
+	s, err := counts.ask()
+	k.subject.Messages, k.subject.Last = s.Messages, s.Last
+	return k, err
+}
+
+// time measures what n messages take from one client to another, one each pause; one of
+// them is the subject.
+func (q *pulsarSuite) time(ctx context.Context, subject, from, to clientEnd, n uint64) (s PulsarSample, err error) {
 	warm := max(n/started, 1)
 	for i, more := range []uint64{warm, n} {
-		before, err := q.mark(to)
+		before, err := q.markBoth(subject, to)
 		if err != nil {
 			return s, err
 		}
@@ -142,7 +153,7 @@ func (q *pulsarSuite) time(ctx context.Context, from, to clientEnd, n uint64) (s
 		if now.First == 0 {
 			now = later
 		}
-		after, err := q.mark(to)
+		after, err := q.markBoth(subject, to)
 		if err != nil {
 			return s, err
 		}

@@ -14,7 +14,7 @@ import (
 
 // openPulsar starts a host with the plugin as an endpoint.
 func openPulsar(plugin, url string, batched bool) (*clientHost, *host.Host, *host.Endpoint) {
-	e := &clientHost{orders: make(chan int, 1)}
+	e := &clientHost{orders: make(chan sendOrder, 1)}
 	h := host.New(host.WithStartLimit(startLimit), host.WithDrainLimit(endLimit), host.WithLogger(slog.New(&pidHandler{pid: &e.pid})))
 	on := h.Endpoint("bench", host.Plugin{Name: "pulsar", Path: plugin}, settings.Settings{
 		URL: settings.URL(url), Batching: batched,
@@ -51,12 +51,12 @@ func openPulsarPublisher(ctx context.Context, plugin, url, topic string, row Pul
 			select {
 			case <-ctx.Done():
 				return nil
-			case n := <-e.orders:
+			case o := <-e.orders:
 				e.arrived.Add(0, nil)
-				if err := e.fulfil(ctx, to, messages, n, nil); err != nil {
+				if err := e.fulfil(ctx, to, messages, o, nil); err != nil {
 					return err
 				}
-				e.arrived.Add(n, nil)
+				e.arrived.Add(o.messages, nil)
 			}
 		}
 	})

@@ -88,7 +88,7 @@ func (r *PulsarReport) write(t *strings.Builder) {
 func (r *PulsarReport) writeRates(t *strings.Builder) {
 	head := "\nfrom or to the broker\tway\tmessages/s\tx client\tx its defaults\tµs CPU\tplugin\tbroker\tallocs\n"
 	for _, row := range r.Rows {
-		if row.Row.Kind == Arriving {
+		if row.Row.timed() {
 			continue
 		}
 		t.WriteString(head)
@@ -106,7 +106,7 @@ func (r *PulsarReport) writeRates(t *strings.Builder) {
 func (r *PulsarReport) writeTimes(t *strings.Builder) {
 	head := fmt.Sprintf("\none message to Pulsar each %v\tway\tp50\tabove client\tp99\tabove client\n", pause)
 	for _, row := range r.Rows {
-		if row.Row.Kind != Arriving {
+		if !row.Row.timed() {
 			continue
 		}
 		t.WriteString(head)

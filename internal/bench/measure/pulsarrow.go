@@ -18,7 +18,8 @@ const (
 )
 
 // PulsarRow is one row of Pulsar: Consume reads a backlog on a Shared subscription
-// and acks each message, Publish counts receipts, and Arriving is timed.
+// and acks each message, and Publish counts receipts. Two are timed, each with the library
+// at the other end: Arriving is read by the way, Leaving is published by it.
 type PulsarRow struct {
 	Kind    string `json:"kind"`
 	Batched bool   `json:"batched"` // many messages an entry, not one
@@ -45,7 +46,7 @@ func PulsarRows(match string) ([]PulsarRow, error) {
 	rows := []PulsarRow{
 		{Kind: Consume}, {Kind: Consume, Headers: Base.Headers}, {Kind: Consume, Batched: true},
 		{Kind: Publish}, {Kind: Publish, Headers: Base.Headers}, {Kind: Publish, Batched: true},
-		{Kind: Arriving},
+		{Kind: Arriving}, {Kind: Leaving},
 	}
 	for i := range rows {
 		rows[i].Payload = Base.Payload
@@ -53,10 +54,16 @@ func PulsarRows(match string) ([]PulsarRow, error) {
 	return slices.DeleteFunc(rows, func(r PulsarRow) bool { return !of.MatchString(r.String()) }), nil
 }
 
+// Leaving is the time from a publish to the library's consumer.
+const Leaving = "leaving"
+
+// timed reports whether its messages are timed, one after the other.
+func (r PulsarRow) timed() bool { return r.Kind == Arriving || r.Kind == Leaving }
+
 // ways are those that a row compares.
 func (r PulsarRow) ways() []string {
 	switch {
-	case r.Kind == Arriving, r.Headers > 0:
+	case r.timed(), r.Headers > 0:
 		return []string{Pulsar, PulsarClient}
 	case r.Kind == Publish && r.Batched: // the library's own batches are in the row of single messages
 		return []string{Pulsar, PulsarAlone, PulsarClient}
@@ -70,7 +77,7 @@ type PulsarPlan struct {
 	Peer     string        // the file of the clients that use the library
 	Rounds   int           // at most
 	Messages int           // of one measurement; twice as many in batches
-	Latency  time.Duration // of one measurement of Arriving
+	Latency  time.Duration // of one measurement of a row that is timed
 	Backlog  int           // messages before slow handlers, 0 = not measured
 	Large    int           // likewise, of messages of 1 MiB
 	Rows     []PulsarRow
@@ -79,7 +86,7 @@ type PulsarPlan struct {
 // messages are how many a row takes.
 func (p *PulsarPlan) messages(r PulsarRow) int {
 	switch {
-	case r.Kind == Arriving:
+	case r.timed():
 		return int(p.Latency / pause)
 	case r.Batched:
 		return 2 * p.Messages
@@ -91,5 +98,5 @@ func (p *PulsarPlan) messages(r PulsarRow) int {
 type PulsarSample struct {
 	Sample
 	BrokerCPU float64     `json:"broker_cpu"` // microseconds a message
-	Trips     Percentiles `json:"trips"`      // of Arriving
+	Trips     Percentiles `json:"trips"`      // of rows that are timed
 }

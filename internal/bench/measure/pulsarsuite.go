@@ -131,16 +131,24 @@ func (q *pulsarSuite) measureRow(ctx context.Context, way string, row PulsarRow)
 		return s, errors.Join(err, subject.close())
 	}
 	topic := q.name()
-	subject, err := q.start(ctx, way, "subscribe", topic, row)
+	reads, publishes := way, PulsarClient
+	if row.Kind == Leaving {
+		reads, publishes = PulsarClient, way
+	}
+	to, err := q.start(ctx, reads, "subscribe", topic, row)
 	if err != nil {
 		return s, err
 	}
-	feeder, err := q.start(ctx, PulsarClient, "publish", topic, row)
+	from, err := q.start(ctx, publishes, "publish", topic, row)
 	if err != nil {
-		return s, errors.Join(err, subject.close())
+		return s, errors.Join(err, to.close())
 	}
-	s, err = q.time(ctx, feeder, subject, uint64(n))
-	return s, errors.Join(err, feeder.close(), subject.close())
+	subject := to
+	if row.Kind == Leaving {
+		subject = from
+	}
+	s, err = q.time(ctx, subject, from, to, uint64(n))
+	return s, errors.Join(err, from.close(), to.close())
 }
 
 // close ends the broker.
