@@ -80,7 +80,10 @@ type Capabilities struct {
 	Unsettled Unsettled
 	Durable   bool // what is unsettled survives the source's own restart
 	Order     OrderMode
-	Rewinds   bool // a requeue takes the scope back to it: what was delivered from behind it is void and comes again in order
+	// Rewinds: a requeue takes the scope back to it, and so does the end of its hold where
+	// Unsettled is UnsettledOnTimeout: what was delivered from behind it is void and comes
+	// again in order.
+	Rewinds bool
 }
 
 // Confirm says what a confirmed receipt of a destination is worth.

@@ -26,7 +26,10 @@ func (c Capabilities) String() string {
 	default:
 		words = append(words, "requeues "+c.Requeue.String())
 	}
-	if c.Rewinds {
+	switch {
+	case c.Rewinds && c.Unsettled == UnsettledOnTimeout:
+		words = append(words, "a requeue, and the end of a hold, takes its scope back to it")
+	case c.Rewinds:
 		words = append(words, "a requeue takes its scope back to it")
 	}
 	if c.Reject != RejectNone {
@@ -224,6 +227,8 @@ func (x *explainer) order(path Path) string {
 		return "comes back behind those under way"
 	case released && x.s.Ack == AckCumulative:
 		return "nothing behind it in its scope is settled"
+	case released && x.s.Rewinds && x.s.Unsettled == UnsettledOnTimeout:
+		return "later ones pass it, until its scope goes back to it"
 	case released && x.s.Unsettled != UnsettledLost:
 		return "later ones pass it"
 	case ordered && x.d.Workers > 1 && x.d.ByKey:

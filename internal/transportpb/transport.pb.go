@@ -1104,7 +1104,8 @@ type Capabilities struct {
 	Order OrderMode `protobuf:"varint,11,opt,name=order,proto3,enum=longshore.transport.v1.OrderMode" json:"order,omitempty"`
 	// The count lies in the source's memory.
 	Recounts bool `protobuf:"varint,12,opt,name=recounts,proto3" json:"recounts,omitempty"`
-	// A requeue takes the scope back to it: what was delivered from behind it is
+	// A requeue takes the scope back to it, and so does the end of its hold where
+	// unsettled deliveries return on timeout: what was delivered from behind it is
 	// void and comes again in order.
 	Rewinds       bool `protobuf:"varint,13,opt,name=rewinds,proto3" json:"rewinds,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -71,7 +71,10 @@ func (c Source) words() []string {
 	case core.RequeueDelayed:
 		words = append(words, "requeues after a delay"+below(c.MaxDelay))
 	}
-	if c.Rewinds {
+	switch {
+	case c.Rewinds && c.Unsettled == core.UnsettledOnTimeout:
+		words = append(words, "a requeue, and the end of a hold, takes its scope back to it")
+	case c.Rewinds:
 		words = append(words, "a requeue takes its scope back to it")
 	}
 	if c.Reject != core.RejectNone {

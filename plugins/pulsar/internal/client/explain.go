@@ -26,7 +26,9 @@ func Explain(what string, err error) *core.Fault {
 	}
 	if e, ok := errors.AsType[*ServerError](err); ok {
 		a := adviceOf(e.Code)
-		if e.Code == wire.ConsumerBusy && strings.Contains(e.Message, "different type") { // the code alone is that of a second consumer
+		// The code stands for a second consumer, another type and a limit; brokers tell them
+		// apart by their words alone. Where those are others the advice is for all three.
+		if e.Code == wire.ConsumerBusy && strings.Contains(e.Message, "different type") {
 			a.fix = fixType
 		}
 		return a.fault(what, line(e.Error()))
@@ -84,7 +86,7 @@ const (
 var advices = map[wire.ServerError]advice{
 	wire.AuthenticationError:                   {core.FaultDenied, false, "set a token or a certificate that the broker takes"},
 	wire.AuthorizationError:                    {core.FaultDenied, false, fixPermission},
-	wire.ConsumerBusy:                          {core.FaultConflict, true, "end the other consumer, or share the subscription: type shared, failover or key_shared on all sides"},
+	wire.ConsumerBusy:                          {core.FaultConflict, true, "end the other consumer, or share the subscription: type shared, failover or key_shared, the same on all sides; or raise the limit of consumers"},
 	wire.ProducerBusy:                          {core.FaultConflict, true, "give each process a producer_name of its own"},
 	wire.ProducerFenced:                        {core.FaultConflict, false, "end the other producer, which has the topic for itself"},
 	wire.ProducerBlockedQuotaExceededError:     {core.FaultExhausted, true, fixQuota},

@@ -25,6 +25,18 @@ func TestExplain(t *testing.T) {
 			&ServerError{wire.ConsumerBusy, "Subscription is of different type."}, core.FaultConflict, true,
 			"subscribe: ConsumerBusy: Subscription is of different type; give all that read under this name the same type",
 		},
+		"another type, in other words": {
+			&ServerError{wire.ConsumerBusy, "Type mismatch"}, core.FaultConflict, true,
+			"subscribe: ConsumerBusy: Type mismatch; end the other consumer, or share the subscription: type shared, failover or key_shared, the same on all sides",
+		},
+		"another type, with both named": {
+			&ServerError{wire.ConsumerBusy, "Subscription is of different type. Active subscription type of 'Shared' is different than the connecting consumer's type 'Exclusive'."}, core.FaultConflict, true,
+			"subscribe: ConsumerBusy: Subscription is of different type. Active subscription type of 'Shared' is different than the connecting consumer's type 'Exclusive'; give all that read under this name the same type",
+		},
+		"too many consumers": {
+			&ServerError{wire.ConsumerBusy, "Subscription reached max consumers limit"}, core.FaultConflict, true,
+			"subscribe: ConsumerBusy: Subscription reached max consumers limit; end the other consumer, or share the subscription: type shared, failover or key_shared, the same on all sides; or raise the limit of consumers",
+		},
 		"without words":        {&ServerError{wire.TopicNotFound, ""}, core.FaultNotFound, false, "subscribe: TopicNotFound; create it"},
 		"within another":       {fmt.Errorf("after 3 tries: %w", &ServerError{wire.TooManyRequests, "slow"}), core.FaultExhausted, true, "subscribe: TooManyRequests: slow"},
 		"refused, late":        {errors.Join(context.DeadlineExceeded, &ServerError{wire.AuthorizationError, "no"}), core.FaultDenied, false, "subscribe: AuthorizationError: no; grant"},
