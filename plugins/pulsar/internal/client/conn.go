@@ -93,6 +93,7 @@ type Conn struct {
 	to     target
 	host   string // of the socket: host:port
 	nc     net.Conn
+	socket *socket // below TLS
 	reader *wire.Reader
 	hello  wire.Command // the CONNECTED
 	began  time.Time
@@ -177,6 +178,7 @@ func (c *Conn) end(err error) {
 func (c *Conn) hangUp() {
 	close(c.done)
 	c.out.end()
+	c.socket.watched.Store(false) // what TLS says in parting has a limit of its own
 	_ = c.nc.Close()
 }
 

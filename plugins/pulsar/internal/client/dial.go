@@ -47,7 +47,7 @@ func (c *Client) connect(to target, host string) (*Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(c.life, c.times.try,
 		fmt.Errorf("no answer within %v: %w", c.times.try, context.DeadlineExceeded))
 	defer cancel()
-	nc, err := c.dial(ctx, host)
+	nc, below, err := c.dial(ctx, host)
 	if err != nil {
 		return nil, inTime(ctx, err)
 	}
@@ -57,6 +57,7 @@ func (c *Client) connect(to target, host string) (*Conn, error) {
 		_ = nc.SetDeadline(time.Unix(1, 0))
 	})
 	conn := newConn(c, to, host, nc)
+	conn.socket = below
 	err = conn.shake()
 	if !interrupt() {
 		<-interrupted
@@ -68,6 +69,7 @@ func (c *Client) connect(to target, host string) (*Conn, error) {
 		_ = nc.Close()
 		return nil, inTime(ctx, err)
 	}
+	below.watch(c.times.ping)
 	return conn, nil
 }
 
@@ -80,34 +82,35 @@ func inTime(ctx context.Context, err error) error {
 }
 
 // dial opens the connection itself: no proxy that a variable of the environment
-// names comes between.
-func (c *Client) dial(ctx context.Context, host string) (net.Conn, error) {
-	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
+// names comes between. It returns what is below TLS, too.
+func (c *Client) dial(ctx context.Context, host string) (net.Conn, *socket, error) {
+	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	nc := &socket{Conn: tcp, born: time.Now()}
 	if nc.LocalAddr().String() == nc.RemoteAddr().String() {
 		_ = nc.Close()
-		return nil, errSelf
+		return nil, nil, errSelf
 	}
 	if !c.config.Address.TLS {
-		return nc, nil
+		return nc, nc, nil
 	}
 	config, err := c.config.TLS.load()
 	if err != nil {
 		_ = nc.Close()
-		return nil, err
+		return nil, nil, err
 	}
 	if config.ServerName, _, err = net.SplitHostPort(host); err != nil {
 		_ = nc.Close()
-		return nil, err
+		return nil, nil, err
 	}
 	secure := tls.Client(nc, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = nc.Close()
-		return nil, &handshakeError{err}
+		return nil, nil, &handshakeError{err}
 	}
-	return secure, nil
+	return secure, nc, nil
 }
 
 // handshakeError is a TLS connection that was not made. Package tls begins some of

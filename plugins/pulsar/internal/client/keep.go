@@ -9,9 +9,13 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
+// stuckLimit is how many times the limit of silence a broker that sends may take nothing:
+// one that throttles does not read for a while.
+const stuckLimit = 4
+
 // keep has the broker say whether it is there where nothing has come for a while. One
-// that answers nothing ends the connection, and so does one that takes nothing; and so
-// does that nobody has wanted the connection for long.
+// that neither answers nor takes anything ends the connection, and so does one that takes
+// nothing for long; and so does that nobody has wanted the connection for long.
 func (c *Conn) keep() {
 	t := c.client.times
 	tick := time.NewTicker(t.ping)
@@ -25,10 +29,11 @@ func (c *Conn) keep() {
 		now := time.Since(c.began)
 		quiet := now - time.Duration(c.heard.Load())
 		writing := time.Duration(c.out.writing.Load())
+		stuck := min(now-writing, c.socket.quiet())
 		switch {
-		case writing > 0 && now-writing > t.silence:
-			c.end(fmt.Errorf("%w for %v", errStuck, t.silence))
-		case writing > 0: // what it is sent arrives
+		case writing > 0 && (stuck > t.silence && quiet > t.silence || stuck > stuckLimit*t.silence):
+			c.end(fmt.Errorf("%w for %v", errStuck, stuck.Round(time.Millisecond)))
+		case writing > 0: // it takes some, or sends; a PING would wait behind the rest
 		case quiet > t.silence:
 			c.end(fmt.Errorf("%w for %v", errSilent, t.silence))
 		case c.endIdle(t.idle):

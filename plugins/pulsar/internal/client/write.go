@@ -11,8 +11,7 @@ import (
 const (
 	// waitingBound is how many bytes may wait to be written before Room is false.
 	waitingBound = 1 << 20
-	// writeAtOnce is the most that one write is given, in bytes: a peer that takes so
-	// much within the limit of silence is one that answers.
+	// writeAtOnce is the most that one write is given, in bytes.
 	writeAtOnce = 256 << 10
 	// keptOutput is the most memory that is kept for what is to be written, in bytes.
 	keptOutput = waitingBound
