@@ -118,6 +118,7 @@ type room struct {
 	most int
 
 	mu       sync.Mutex
+	lazy     time.Duration // see the constant
 	taken    int
 	arrivals map[*arrival]struct{}
 }
@@ -129,7 +130,7 @@ func (r *room) enter(ctx context.Context) (*arrival, bool) {
 	defer r.mu.Unlock()
 	if r.taken >= r.most {
 		oldest := r.oldest()
-		if oldest == nil || time.Since(oldest.since) < lazy {
+		if oldest == nil || time.Since(oldest.since) < r.lazy {
 			return nil, false
 		}
 		delete(r.arrivals, oldest)

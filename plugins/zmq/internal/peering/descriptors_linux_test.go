@@ -75,7 +75,7 @@ func TestWithoutDescriptors(t *testing.T) {
 		return len(s.log.with("no connection can be accepted", "too many open files", "raise the limit")) >= 2
 	})
 	warned(t, s, began, "no connection can be accepted")
-	if n := s.Counters().AcceptErrors; n > 40 {
+	if n := s.Counters().AcceptErrors; n > int64(40*(1+time.Since(began)/time.Second)) {
 		t.Errorf("%d tries in %v: it does not pause", n, time.Since(began))
 	}
 	send(t, early, "m1")
@@ -125,7 +125,7 @@ func TestMachinesThatAreGone(t *testing.T) {
 	push(s.Peers()[0], "m1", outq.Ticket{})
 	began = time.Now()
 	s.peers(t, 0)
-	if took := time.Since(began); took < limit || took > 5*limit {
+	if took := time.Since(began); took < limit || took > patience/2 {
 		t.Errorf("the peer went after %v, want %v", took, limit)
 	}
 	zmqtest.Until(t, "a line", func() bool { return len(s.log.with("level=WARN", "acknowledged nothing for 900ms")) == 1 })

@@ -5,6 +5,7 @@ package peering
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-go/longshore/internal/freeport"
 	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 )
 
@@ -176,7 +178,7 @@ func TestDialedSilence(t *testing.T) {
 // S-ZMQ-42, Z-03, Z-04: who dials is there again after the other has come back.
 func TestPeersThatRestart(t *testing.T) {
 	for _, c := range []struct{ name, address string }{
-		{"tcp", "tcp://127.0.0.1:0"},
+		{"tcp", fmt.Sprintf("tcp://127.0.0.1:%d", freeport.Hold(t))},
 		{"ipc", "ipc://" + t.TempDir() + "/s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a test waits for what takes moments.
-const patience = 10 * time.Second
+const patience = zmqtest.Patience
 
 // lines is a log that a test reads.
 type lines struct {

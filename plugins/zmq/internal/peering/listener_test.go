@@ -4,6 +4,7 @@ package peering
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/freeport"
 	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 )
 
@@ -64,11 +66,12 @@ func TestResumeBytesOfOthers(t *testing.T) {
 // A port that is given is that one or a fault, and resumes nothing (one
 // listener an object, whose port is free after Close).
 func TestGivenPorts(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	place := fmt.Sprintf("127.0.0.1:%d", freeport.Hold(t))
+	l, err := net.Listen("tcp", place)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := "tcp://" + l.Addr().String()
+	address := "tcp://" + place
 	f := startFault(t, bound(t, address, func(c *Config) { c.Resume = []byte("zmq 1 port 1") }))
 	if f.Code != core.FaultConflict || !strings.Contains(f.Message, address) {
 		t.Errorf("the fault is %d: %v", f.Code, f)

@@ -61,7 +61,7 @@ func start(ctx context.Context, c Config, how workings) (*Peering, error) {
 	c = c.withDefaults()
 	p := &Peering{
 		config: c, log: c.Log, how: how,
-		room: room{most: c.MaxPeers, arrivals: map[*arrival]struct{}{}},
+		room: room{most: c.MaxPeers, lazy: lazy, arrivals: map[*arrival]struct{}{}},
 		poke: make(chan struct{}, 1), peers: map[*Peer]struct{}{}, closed: make(chan struct{}),
 	}
 	if c.Bind != nil {

@@ -16,7 +16,8 @@ import (
 
 // A peer that answers PINGs stays, one that does not is closed after three.
 func TestHeartbeats(t *testing.T) {
-	const interval = 200 * time.Millisecond
+	t.Parallel()
+	const interval = time.Second
 	s := serve(t, zmq4.Pull, bound(t, "tcp://127.0.0.1:0", func(c *Config) { c.Heartbeat = interval }))
 	address := s.Addresses()[0]
 	zmqtest.Python(t, `
@@ -32,13 +33,13 @@ hear()
 	if !ends(silent.NetConn(), patience) {
 		t.Fatal("a silent peer stays")
 	}
-	if took := time.Since(began); took < silentIntervals*interval || took > 10*silentIntervals*interval {
+	if took := time.Since(began); took < silentIntervals*interval || took > patience/2 {
 		t.Errorf("a silent peer was closed after %v, want %v", took, silentIntervals*interval)
 	}
 	zmqtest.Until(t, "a line", func() bool {
-		return len(s.log.with("level=WARN", "peer=tcp://"+silent.NetConn().LocalAddr().String(), "nothing came from it for 600ms")) == 1
+		return len(s.log.with("level=WARN", "peer=tcp://"+silent.NetConn().LocalAddr().String(), "nothing came from it for 3s")) == 1
 	})
-	zmqtest.Until(t, "several times that", func() bool { return time.Since(began) > 8*interval })
+	zmqtest.Until(t, "several times that", func() bool { return time.Since(began) > 2*silentIntervals*interval })
 	if got := s.Counters(); got.Peers != 1 || got.Dropped != 1 {
 		t.Errorf("counters: %+v", got)
 	}
@@ -71,7 +72,7 @@ func TestPingsOfPeers(t *testing.T) {
 	if !ends(conn.NetConn(), patience) {
 		t.Fatal("the connection stays beyond its time to live")
 	}
-	if took := time.Since(began); took < ttl || took > 10*ttl {
+	if took := time.Since(began); took < ttl || took > patience/2 {
 		t.Errorf("it ended after %v, want %v", took, ttl)
 	}
 
@@ -86,17 +87,18 @@ func TestPingsOfPeers(t *testing.T) {
 
 // Z-11: a peer of libzmq that sends PINGs keeps its connection.
 func TestZ11HeartbeatsOfLibzmq(t *testing.T) {
+	t.Parallel()
 	s := serve(t, zmq4.Pull, bound(t, "tcp://127.0.0.1:0"))
 	p := zmqtest.Python(t, `
 from zmq.utils.monitor import recv_monitor_message
 s = ctx.socket(zmq.PUSH)
-s.setsockopt(zmq.HEARTBEAT_IVL, 200)
-s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 1000)
-s.setsockopt(zmq.HEARTBEAT_TTL, 1000)
+s.setsockopt(zmq.HEARTBEAT_IVL, 500)
+s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 4000)
+s.setsockopt(zmq.HEARTBEAT_TTL, 4000)
 m = s.get_monitor_socket()
 s.connect(arg[0])
 s.send_multipart([b"jobs", b"m1"])
-time.sleep(3)
+time.sleep(5.5)
 s.send_multipart([b"jobs", b"m2"])
 lost = 0
 while m.poll(0):
@@ -169,6 +171,7 @@ func TestUnansweredIsJudgedOverTime(t *testing.T) {
 // A peer that does not read is not taken for a dead machine, however long its
 // window is closed.
 func TestPeersThatDoNotReadStay(t *testing.T) {
+	t.Parallel()
 	s := serve(t, zmq4.Push, bound(t, "tcp://127.0.0.1:0"))
 	conn := foreign(t, s.Addresses()[0], zmq4.Pull)
 	s.peers(t, 1)
