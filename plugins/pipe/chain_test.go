@@ -49,7 +49,7 @@ func newStage(t *testing.T, file string, args ...string) *stage {
 	s.Cmd = exec.CommandContext(ctx, memtest.Binary(t, module+"/cmd/longshore"), append([]string{"run", path}, args...)...)
 	s.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR=")
 	s.Stderr = s.log
-	s.WaitDelay = 5 * time.Second
+	s.WaitDelay = servicetest.Limit / 3
 	return s
 }
 
@@ -123,13 +123,14 @@ func (s *stage) eventually(what string, done func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.NewTimer(30 * time.Second)
+	const most = servicetest.Limit / 3
+	limit := time.NewTimer(most)
 	defer limit.Stop()
 	for !done() {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			s.t.Fatalf("not within 30 s: %s\n%s", what, s.log)
+			s.t.Fatalf("not within %v: %s\n%s", most, what, s.log)
 		}
 	}
 }
@@ -183,6 +184,13 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// numberedLine appends a line with its number.
+func numberedLine(b []byte, i int) []byte {
+	b = strconv.AppendInt(append(b, "line "...), int64(i), 10)
+	b = append(b, " of a million, with some more text to make it a hundred bytes long, which is "...)
+	return strconv.AppendInt(b, int64(i), 10)
+}
+
 // 1,000,000 lines pass through in bounded memory, every one of them, in order.
 func TestAMillionLines(t *testing.T) {
 	if testing.Short() {
@@ -199,16 +207,19 @@ func TestAMillionLines(t *testing.T) {
 	go func() {
 		defer close(went)
 		w := bufio.NewWriterSize(inW, 64<<10)
+		var line []byte
 		for i := range lines {
-			_, _ = fmt.Fprintf(w, "line %d of a million, with some more text to make it a hundred bytes long, which is %d\n", i, i)
+			line = append(numberedLine(line[:0], i), '\n')
+			_, _ = w.Write(line)
 		}
 		_ = w.Flush()
 	}()
 	began := time.Now()
 	scan := bufio.NewScanner(outR)
 	got := 0
+	var want []byte
 	for got < lines && scan.Scan() {
-		if want := fmt.Sprintf("line %d of a million, with some more text to make it a hundred bytes long, which is %d", got, got); scan.Text() != want {
+		if want = numberedLine(want[:0], got); !bytes.Equal(scan.Bytes(), want) {
 			t.Fatalf("line %d is %q", got, scan.Text())
 		}
 		got++
@@ -261,6 +272,7 @@ func TestLineSyntax_S_04(t *testing.T) {
 // S-05: nobody reads for a while: memory stays flat, a stop ends the process
 // within its limit and says what was not settled.
 func TestSlowNextStage_S_05(t *testing.T) {
+	t.Parallel()
 	inR, inW := pipes(t)
 	outR, outW := pipes(t)
 	defer func() { _ = outR.Close() }()
@@ -295,7 +307,7 @@ func TestSlowNextStage_S_05(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.ends(5)
-	if took := time.Since(began); took > 3500*time.Millisecond {
+	if took := time.Since(began); took > servicetest.Limit/3 {
 		t.Errorf("the stop took %v", took)
 	}
 	_ = inW.Close()
@@ -308,6 +320,7 @@ func TestSlowNextStage_S_05(t *testing.T) {
 // ends: every line comes through, and once the host is killed the writer gets a
 // broken pipe.
 func TestNobodyElseHoldsThePipes_S_06(t *testing.T) {
+	t.Parallel()
 	const lines = 1000
 	b := memtest.Start(t)
 	file := fmt.Sprintf(`
@@ -355,10 +368,10 @@ subscriptions:
 			}
 			break
 		}
-		if time.Since(began) > 5*time.Second {
-			t.Fatal("the writer got no broken pipe within 5 s")
+		if time.Since(began) > servicetest.Limit/3 {
+			t.Fatalf("the writer got no broken pipe within %v", servicetest.Limit/3)
 		}
-		time.Sleep(time.Millisecond) // a writer at its leisure; the pipe is not to fill up
+		time.Sleep(20 * time.Millisecond) // a writer at its leisure; the pipe is not to fill up
 	}
 	_ = inW.Close()
 	_ = s.Wait()
@@ -403,6 +416,7 @@ func TestNextStageEnds(t *testing.T) {
 // A crash of the plugin ends the service: it is never started again, and the
 // error says how far the input was read.
 func TestNeverRestarted(t *testing.T) {
+	t.Parallel()
 	inR, inW := pipes(t)
 	began := filepath.Join(t.TempDir(), "began")
 	s := newStage(t, fmt.Sprintf(`

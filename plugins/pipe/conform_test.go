@@ -12,6 +12,7 @@ import (
 
 // With loopback a pipe talks to itself.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	plugintest.Run(t, plugintest.Subject{
 		Path:     memtest.Binary(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe"),
 		Settings: settings.Settings{Loopback: true},

@@ -99,7 +99,7 @@ func openOn(t *testing.T, set settings.Settings, out *os.File) *bench {
 		t.Fatal(err)
 	}
 	b.end = sync.OnceFunc(func() {
-		closing, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		closing, stop := context.WithTimeout(context.Background(), servicetest.Limit/3)
 		defer stop()
 		if _, err := b.conn.Close(closing); err != nil {
 			t.Errorf("close: %v", err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,6 +80,11 @@ func want(data []byte, limit int) []rawLine {
 func checkLines(t *testing.T, data, sizes []byte, limit int) {
 	t.Helper()
 	got := readAll(t, bytes.Clone(data), sizes, limit)
+	if slices.EqualFunc(want(data, limit), got, func(a, b rawLine) bool {
+		return a.number == b.number && a.tooBig == b.tooBig && bytes.Equal(a.text, b.text)
+	}) {
+		return // many lines take long to compare one by one
+	}
 	if diff := cmp.Diff(want(data, limit), got, cmp.AllowUnexported(rawLine{}), cmp.Comparer(bytes.Equal)); diff != "" {
 		t.Errorf("limit %d, pieces of %v: %s", limit, sizes, diff)
 	}

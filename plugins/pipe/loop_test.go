@@ -250,6 +250,7 @@ func TestTooManyCopies(t *testing.T) {
 // A copy for a subscription that has ended, or whose intake has, leaves by the
 // output: nothing is lost.
 func TestCopiesAfterTheEndArePrinted(t *testing.T) {
+	t.Parallel()
 	line := func(n int) string { return fmt.Sprintf("[2026-11-30T02:26:30 | k | %d] ", n) }
 	t.Run("closed", func(t *testing.T) {
 		b := open(t, settings.Settings{Loopback: true})

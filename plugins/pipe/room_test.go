@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/host/hosttest"
@@ -93,7 +92,7 @@ func TestPublishToAPausedSubscription(t *testing.T) {
 		if round != 1 { // once with room
 			sub.Pause()
 		}
-		if _, err := own.Publish(t.Context(), want, host.WithTimeout(20*time.Second)); err != nil {
+		if _, err := own.Publish(t.Context(), want, host.WithTimeout(servicetest.Limit/3)); err != nil {
 			t.Error(err)
 		}
 		sub.Resume()

@@ -229,7 +229,7 @@ func TestS_STD_13(t *testing.T) {
 func TestS_STD_14(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stop=%t", stop), func(t *testing.T) {
-			s := newService(t, settings.Settings{}, host.WithDrainLimit(30*time.Second))
+			s := newService(t, settings.Settings{}, host.WithDrainLimit(servicetest.Limit/3))
 			ran := make(chan struct{})
 			s.Handle(s.key, func(*host.Message[[]byte]) error {
 				close(ran)
