@@ -168,14 +168,16 @@ func TestGroupCatchesUp(t *testing.T) {
 	b.quiet(s)
 	b.settle(s, core.VerdictAck, again...)
 	delayed := pluginapi.Verdict{Handle: ds[2].Handle, Kind: core.VerdictRequeue, Delay: 200 * time.Millisecond}
+	began := time.Now()
 	if r := s.Settle(b.ctx, []pluginapi.Verdict{delayed}); r[0].Status != pluginapi.ResultDone {
 		t.Fatalf("delayed requeue: %v", r)
 	}
-	b.quiet(s)
-	last := b.wants(s, "3 2")
-	go func() {
-		s.Settle(b.ctx, []pluginapi.Verdict{{Handle: last[0].Handle, Kind: core.VerdictAck}})
-	}()
+	last, err := s.Receive(b.ctx, servicetest.Plenty)
+	if took := time.Since(began); err != nil || last.CaughtUp || took < delayed.Delay || strings.Join(counted(last.Deliveries), " ") != "3 2" {
+		t.Fatalf("received %+v, %v, after %v", last, err, took)
+	}
+	handle := last.Deliveries[0].Handle
+	go func() { s.Settle(b.ctx, []pluginapi.Verdict{{Handle: handle, Kind: core.VerdictAck}}) }()
 	if got, err := s.Receive(b.ctx, servicetest.Plenty); err != nil || !got.CaughtUp || len(got.Deliveries) > 0 {
 		t.Errorf("received %+v, %v", got, err)
 	}

@@ -81,7 +81,7 @@ func resume(t testing.TB, set settings.Settings, u pluginapi.Usage, state []byte
 		return nil, err
 	}
 	b.end = sync.OnceValue(func() []byte {
-		closing, stop := context.WithTimeout(context.Background(), 30*time.Second)
+		closing, stop := context.WithTimeout(context.Background(), servicetest.Limit)
 		defer stop()
 		state, err := b.conn.Close(closing)
 		if err != nil {

@@ -308,7 +308,7 @@ func TestAppendAfterATornTail_F_02(t *testing.T) {
 // F-02: cut anywhere. Each run takes other offsets.
 func TestAppendAfterAnyTornTail_F_02(t *testing.T) {
 	t.Parallel()
-	const step = 31
+	const step = 53
 	var entries []writer.Entry
 	for i := range 12 {
 		entries = append(entries, writer.Entry{Key: fmt.Sprint("key.", i%3), Payload: random(uint64(i), 37*i)})

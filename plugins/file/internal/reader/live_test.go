@@ -36,7 +36,7 @@ func waiting(t testing.TB, r *Reader) {
 // eventually polls a condition.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatal(what)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 )
@@ -153,7 +152,7 @@ func TestWriterInPieces(t *testing.T) {
 				c := cursor(t, r, name, Start{}, false)
 				rng := rand.New(rand.NewPCG(1, uint64(i)))
 				wg.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					for next := uint64(1); next <= n; {
 						b, err := c.Next(ctx, 1+rng.IntN(50), 0)

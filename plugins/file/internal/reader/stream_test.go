@@ -140,10 +140,13 @@ func (g *got) add(b Batch) {
 	g.ended = g.ended || b.Ended
 }
 
+// patience bounds the wait for what must happen: on a busy machine it takes long.
+const patience = 2 * time.Minute
+
 // until reads on until enough says so.
 func until(t testing.TB, c *Cursor, enough func(*got) bool) got {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var g got
 	for !enough(&g) {

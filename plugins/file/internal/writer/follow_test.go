@@ -68,7 +68,7 @@ func TestALiveReaderFollowsWhateverWritersDo(t *testing.T) {
 			records := follow(t, path)
 			job.Path, job.Interval = path, 16<<10
 			last := map[string]uint64{}
-			patience := time.NewTimer(time.Minute)
+			patience := time.NewTimer(2 * time.Minute)
 			defer patience.Stop()
 			for round := range rounds {
 				killed(t, job)
