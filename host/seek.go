@@ -145,8 +145,8 @@ func (e *SeekError) Unwrap() error { return e.Err }
 // Errors are a [*SeekError]: [ErrEndpointDown] before the host is ready, while the
 // plugin is not up and during a stop; [ErrNoSeek]; [ErrSubscriptionEnded]; a
 // [*core.Fault] of a position that the transport or the host refused, after which
-// all is as before, but that of several scopes (partitions) some may have moved
-// when the fault says that others could not be; or ctx's error. It panics for a Subscription that no endpoint
+// all is as before, unless MaybeMoved says that some of several scopes (partitions)
+// have moved; or ctx's error. It panics for a Subscription that no endpoint
 // has made.
 func (s *Subscription) Seek(ctx context.Context, to Position) error {
 	s.exists("Subscription.Seek")

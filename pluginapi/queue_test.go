@@ -332,6 +332,9 @@ func (q *queue) Seek(_ context.Context, to Position) error {
 	if to.Kind == PositionTime {
 		return &core.Fault{Code: core.FaultUnsupported, Message: "no clock"}
 	}
+	if string(to.Value) == "some" {
+		return &PartlyMovedError{&core.Fault{Code: core.FaultUnavailable, Message: "1 of 2"}}
+	}
 	clear(q.unsettled)
 	return nil
 }

@@ -319,8 +319,14 @@ func (r *receiver) seek() {
 	x.mu.Unlock()
 	x.moving.Lock()
 	defer x.moving.Unlock()
-	if f := r.move(to, over); f != nil {
-		r.x.tell(&frame.SubscribeResponse{Sought: &transportpb.Sought{Fault: convert.FromFault(brief(f))}})
+	if f, partly := r.move(to, over); f != nil {
+		sought := &transportpb.Sought{Fault: convert.FromFault(brief(f))}
+		if partly {
+			x.mu.Lock()
+			sought.Next = x.ledger.Next()
+			x.mu.Unlock()
+		}
+		r.x.tell(&frame.SubscribeResponse{Sought: sought})
 		return
 	}
 	x.mu.Lock()
@@ -338,27 +344,27 @@ func (r *receiver) seek() {
 	r.x.tell(&frame.SubscribeResponse{Sought: &transportpb.Sought{Next: next}})
 }
 
-// move calls Seek.
-func (r *receiver) move(to Position, over bool) *core.Fault {
+// move calls Seek. partly says of a fault that the position may have changed.
+func (r *receiver) move(to Position, over bool) (f *core.Fault, partly bool) {
 	x := r.x
 	switch {
 	case x.powers.seeker == nil || !x.canSeek:
-		return newFault(core.FaultUnsupported, "seek: the transport cannot move a subscription")
+		return newFault(core.FaultUnsupported, "seek: the transport cannot move a subscription"), false
 	case to.Kind == PositionUnspecified:
-		return newFault(core.FaultInvalid, "seek: the kind of position is not known")
+		return newFault(core.FaultInvalid, "seek: the kind of position is not known"), false
 	case over:
-		return newFault(core.FaultClosed, "seek: the subscription has ended")
+		return newFault(core.FaultClosed, "seek: the subscription has ended"), false
 	}
 	ctx, cancel := context.WithTimeout(x.ctx, seekLimit)
 	defer cancel()
 	var err error
 	if f := contain(x.log, "Seek", func() { err = x.powers.seeker.Seek(ctx, to) }); f != nil {
-		return f
+		return f, true
 	}
 	if err != nil {
-		return faultOf("seek", err)
+		return faultOf("seek", err), errors.As(err, new(*PartlyMovedError))
 	}
-	return nil
+	return nil, false
 }
 
 // ended returns the message that ends a subscription.

@@ -86,12 +86,23 @@ type Requester interface {
 // behind the verdicts that were given before it was asked for; its ctx ends after a
 // minute. What was received before and is unsettled becomes void: behind it neither
 // Settle nor AckLate names it any more, and what Settle has taken over and not sent
-// yet has to be sent or dropped by Seek. After an error the position is as before;
-// where a subscription has several scopes some may have moved all the same, and the
-// error has to say so.
+// yet has to be sent or dropped by Seek. After an error the position is as before,
+// unless it is a [*PartlyMovedError].
 type Seeker interface {
 	Seek(ctx context.Context, to Position) error
 }
+
+// PartlyMovedError is a Seek that has failed, where some scopes of the subscription have
+// moved all the same, or may have. The host tells its caller so.
+type PartlyMovedError struct {
+	Err error // why it has failed
+}
+
+// Error is the reason's text.
+func (e *PartlyMovedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *PartlyMovedError) Unwrap() error { return e.Err }
 
 // LinkReporter is a Conn that reports the state of its connection to the
 // transport. The Spec announces it with LinkStates. report may be called from

@@ -3550,9 +3550,10 @@ func (x *Void) GetReturns() bool {
 // Sought answers Seek.
 type Sought struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Ids from this one on stem from the new position.
+	// Ids from this one on stem from the new position. Beside a fault it says that
+	// some scopes have moved, or may have.
 	Next uint64 `protobuf:"varint,1,opt,name=next,proto3" json:"next,omitempty"`
-	// Why it could not be done; the position is then as before.
+	// Why it could not be done; without next the position is then as before.
 	Fault         *Fault `protobuf:"bytes,2,opt,name=fault,proto3" json:"fault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

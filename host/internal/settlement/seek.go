@@ -21,6 +21,7 @@ var ErrOver = errors.New("subscription has come to its end")
 type seeking struct {
 	to   *transportpb.Seek
 	sent bool
+	part bool          // refused, and some scopes may have moved
 	told bool          // its caller knows, or does not wait any more
 	err  error         // what the caller is told
 	done chan struct{} // closed when it is told
@@ -55,7 +56,7 @@ func (l *Lane) Seek(ctx context.Context, to *transportpb.Seek) (maybe bool, err 
 	if !s.told {
 		l.tellSeek(s, ctx.Err())
 	}
-	maybe, err = s.sent && !errors.As(s.err, new(*core.Fault)), s.err
+	maybe, err = s.sent && (s.part || !errors.As(s.err, new(*core.Fault))), s.err
 	l.mu.Unlock()
 	l.changed()
 	return maybe && err != nil, err
@@ -126,7 +127,7 @@ func (g *generation) sought(a *transportpb.Sought) error {
 		return g.breach("answered a seek that nobody has asked for")
 	}
 	if f := convert.ToFault(a.GetFault()); f != nil {
-		g.seek = nil
+		g.seek, s.part = nil, a.GetNext() > 0
 		l.tellSeek(s, foreignFault(f))
 		l.mu.Unlock()
 		l.changed()

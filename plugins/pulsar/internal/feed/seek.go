@@ -43,7 +43,8 @@ func (s *seek) answer() {
 // position concerns its own partition, the others stay where they are, and in a batch
 // it is the batch. The time is that of publishing. Seek returns when the partitions are
 // read from there, or ctx ends: what was read before is stale then. One runs at a time.
-// A fault says how many partitions could not be moved: the others have.
+// A fault says how many partitions could not be moved: the others have, and it is within a
+// [*pluginapi.PartlyMovedError].
 func (f *Feed) Seek(ctx context.Context, to pluginapi.Position) error {
 	where, partitions, err := f.target(to)
 	if err != nil {
@@ -62,22 +63,25 @@ func (f *Feed) Seek(ctx context.Context, to pluginapi.Position) error {
 	for _, p := range partitions {
 		go func() { results <- p.seek(ctx, where) }()
 	}
-	failed := 0
+	failed, moved := 0, false
 	var first error
 	for range partitions {
 		if err := <-results; err != nil {
 			failed++
+			moved = moved || errors.As(err, new(*pluginapi.PartlyMovedError))
 			first = cmp.Or(first, err)
 		}
 	}
-	switch {
-	case first == nil:
+	if first == nil {
 		return nil
-	case len(partitions) == 1:
-		return first
-	default:
-		return fault.Of(fmt.Sprintf("%d of %d partitions have not moved, the others have", failed, len(partitions)), first)
 	}
+	if len(partitions) > 1 {
+		first = fault.Of(fmt.Sprintf("%d of %d partitions have not moved, the others have", failed, len(partitions)), first)
+	}
+	if moved || failed < len(partitions) {
+		return &pluginapi.PartlyMovedError{Err: first}
+	}
+	return first
 }
 
 // target is where a position is, and what moves there.
@@ -123,12 +127,16 @@ func (p *Partition) seek(ctx context.Context, where target) error {
 	}
 	select {
 	case err := <-s.done:
-		if err != nil {
+		switch _, refused := client.Refused(err); {
+		case err == nil:
+			return nil
+		case refused, errors.Is(err, errUnanswered):
 			return client.Explain(what, err)
+		default: // the broker may have heard of it
+			return &pluginapi.PartlyMovedError{Err: client.Explain(what, err)}
 		}
-		return nil
 	case <-ctx.Done():
-		return fault.Of(what+": it may have moved", context.Cause(ctx))
+		return &pluginapi.PartlyMovedError{Err: fault.Of(what+": it may have moved", context.Cause(ctx))}
 	}
 }
 
