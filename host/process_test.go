@@ -216,7 +216,7 @@ func TestPluginKilledDuringTheStart(t *testing.T) {
 // A start that one endpoint refuses ends the plugins of the others in order,
 // though their streams have only just been opened.
 func TestRefusedStartEndsTheOthersInOrder(t *testing.T) {
-	for range 20 {
+	for range 10 {
 		b := newBench(t)
 		b.Deny("one", memory.AtConnect, 0, &core.Fault{Code: core.FaultDenied, Message: "refused"})
 		s := b.service()

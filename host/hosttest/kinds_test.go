@@ -45,7 +45,7 @@ func TestLogGoesOnAfterItTookBack(t *testing.T) {
 // A stream has caught up when what it has delivered was handled: until then it
 // may come back as a copy, for which there is no credit yet.
 func TestStreamCatchesUpWithItsCopies(t *testing.T) {
-	for range 200 {
+	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			b := hosttest.NewBroker()
 			b.Source("orders", hosttest.Stream())
