@@ -24,8 +24,9 @@ func telling(peer, n uint32, size int) core.Message {
 	m := core.Message{Name: fmt.Sprint("peer", peer)}
 	m.Payload = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, n), uint32(size))
 	for len(m.Payload) < size+8 {
-		m.Payload = append(m.Payload, byte(random.Uint64()))
+		m.Payload = binary.BigEndian.AppendUint64(m.Payload, random.Uint64())
 	}
+	m.Payload = m.Payload[:size+8]
 	for i := range n % 4 {
 		m.Headers = append(m.Headers, core.Header{
 			Name: fmt.Sprintf("h%d-%d", i, n%50), Value: fmt.Appendf(nil, "%x", random.Uint64()),

@@ -179,9 +179,9 @@ hear()
 // pinging is a peer with heartbeats that tells when its connection goes.
 const pinging = `
 s = ctx.socket(zmq.PUSH)
-s.setsockopt(zmq.HEARTBEAT_IVL, 300)
-s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 900)
-s.setsockopt(zmq.HEARTBEAT_TTL, 900)
+s.setsockopt(zmq.HEARTBEAT_IVL, 500)
+s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 2500)
+s.setsockopt(zmq.HEARTBEAT_TTL, 2500)
 m = s.get_monitor_socket()
 def watch():
     from zmq.utils.monitor import recv_monitor_message
@@ -194,7 +194,7 @@ s.connect(arg[0])
 while True:
     line = hear()
     if line == "idle":
-        time.sleep(2)
+        time.sleep(3.1)
         say("idled")
     else:
         for n in range(int(line)):

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
+	"github.com/longshore-go/longshore/internal/interop/zmqtest"
 	"github.com/longshore-go/longshore/internal/leaktest"
 	"github.com/longshore-go/longshore/pluginapi"
 )
@@ -17,7 +18,7 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // limit is how long a test waits for what must happen.
-const limit = 20 * time.Second
+const limit = zmqtest.Patience
 
 // connected returns the two ends of a connection of the network.
 func connected(tb testing.TB, network string) (near, far net.Conn) {
