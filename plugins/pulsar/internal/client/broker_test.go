@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,11 +22,14 @@ import (
 	"github.com/longshore-go/longshore/plugins/pulsar/internal/wire"
 )
 
+// spaces counts namespaces: a test may run several times.
+var spaces atomic.Int64
+
 // ns returns the name of a namespace of the test's own, in which role "service" may do
 // everything.
 func ns(t *testing.T, b *pulsarbroker.Broker) string {
 	t.Helper()
-	name := "public/" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	name := fmt.Sprint("public/", strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), "-", spaces.Add(1))
 	b.CreateNamespace(name)
 	b.Grant(name, "service", "produce", "consume")
 	return name
