@@ -25,7 +25,6 @@ type pace struct {
 	mu      sync.Mutex
 	queue   int // the most
 	largest int // the most bytes of a message
-	room    int // bytes of those ahead
 	window  int // messages that may be ahead
 	owed    int // permits that the broker does not have, of queue
 
