@@ -39,7 +39,7 @@ type Broker struct {
 type BrokerOption func(*Broker)
 
 // WaitLimit bounds every wait of the broker and of services on it. The default
-// is 10 s, and in a synctest bubble 24 h of its time. It panics on a limit that
+// is a minute, and in a synctest bubble 24 h of its time. It panics on a limit that
 // is none.
 func WaitLimit(d time.Duration) BrokerOption {
 	if d <= 0 {

@@ -15,7 +15,7 @@ import (
 // The default limits of waits. In a bubble an hour of backoff passes at once, so
 // its limit is far longer; it is reached as fast when nothing is left to happen.
 const (
-	waitLimit       = 10 * time.Second
+	waitLimit       = time.Minute // of a busy machine
 	waitLimitBubble = 24 * time.Hour
 )
 
