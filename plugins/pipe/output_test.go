@@ -223,7 +223,6 @@ func TestBlockedOutput_S_05(t *testing.T) {
 	for i := range msgs {
 		msgs[i] = servicetest.Message("k", long)
 	}
-	b.conn.Publish(b.ctx, msgs, func(_ int, r pluginapi.Receipt) { receipts <- r })
 	count := map[string]int{}
 	tally := func(r pluginapi.Receipt) {
 		switch {
@@ -237,10 +236,12 @@ func TestBlockedOutput_S_05(t *testing.T) {
 			count["closed"]++
 		}
 	}
-	told := 0
-	for ; count["confirmed"] == 0; told++ { // until the pipe has something
-		tally(<-receipts)
+	publish := func(msgs []pluginapi.Outgoing) {
+		b.conn.Publish(b.ctx, msgs, func(_ int, r pluginapi.Receipt) { receipts <- r })
 	}
+	publish(msgs[:1]) // has room in the pipe; of more than that nothing is confirmed while it is written
+	tally(<-receipts)
+	publish(msgs[1:])
 
 	closing, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)
 	defer cancel()
@@ -251,7 +252,7 @@ func TestBlockedOutput_S_05(t *testing.T) {
 	if took := time.Since(start); took > servicetest.Limit/3 {
 		t.Errorf("close took %v", took)
 	}
-	for range msgs[told:] {
+	for range msgs[1:] {
 		tally(<-receipts)
 	}
 	if count["confirmed"] == 0 || count["closed"] == 0 || count["unknown"] > 1 || count["exhausted"] < 500 {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -358,6 +359,11 @@ func TestConnRoom(t *testing.T) {
 	out, gone := producer{newHeard()}, producer{newHeard()}
 	c.Producer(out)
 	c.ForgetProducer(c.Producer(gone))
+	// What the system itself takes must leave more than half of the bound waiting.
+	const small = 32 << 10
+	if err := errors.Join(c.socket.Conn.(*net.TCPConn).SetWriteBuffer(small), p.nc.(*net.TCPConn).SetReadBuffer(small)); err != nil {
+		t.Fatal(err)
+	}
 	large := strings.Repeat("x", 100_000)
 	sent := 0
 	for c.Room() {
