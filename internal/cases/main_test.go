@@ -3,11 +3,12 @@
 package cases
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/longshore-go/longshore/internal/paralleltest"
 )
 
 // TestMain is a host in a process of its own where the environment says so, see
@@ -17,10 +18,7 @@ func TestMain(m *testing.M) {
 	if config := os.Getenv(envChild); config != "" {
 		os.Exit(childMain(config))
 	}
-	flag.Parse()
-	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		_ = p.Value.Set("4") // whatever processors there are: most of what the tests do is wait
-	}
+	paralleltest.AtMost(4)
 	root, err := os.MkdirTemp("", "ls-k-") // short: sockets are put below it
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,7 +6,6 @@
 package pulsarbroker
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/internal/leaktest"
+	"github.com/longshore-go/longshore/internal/paralleltest"
 )
 
 // Broker is a broker as one test has it. Its methods may be called by any
@@ -66,10 +66,7 @@ func (s *Shared) Main(m *testing.M) { os.Exit(s.Run(m)) }
 // Run is Main with the code returned to exit with. It lets more tests run side by side
 // than there are processors: most of what they do is wait.
 func (s *Shared) Run(m *testing.M) int {
-	flag.Parse()
-	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		_ = p.Value.Set("8") // a number
-	}
+	paralleltest.AtMost(8)
 	return leaktest.Run(m, s.end)
 }
 

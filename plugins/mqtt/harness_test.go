@@ -3,20 +3,17 @@
 package mqtt_test
 
 import (
-	"flag"
 	"testing"
 	"time"
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/leaktest"
+	"github.com/longshore-go/longshore/internal/paralleltest"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		_ = p.Value.Set("4") // whatever processors there are: most of what the tests do is wait
-	}
+	paralleltest.AtMost(4)
 	leaktest.Main(m)
 }
 
