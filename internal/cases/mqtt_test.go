@@ -8,7 +8,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
 
@@ -17,7 +17,7 @@ const mqttClient = "svc"
 
 func mqttPlugin(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
 }
 
 // keptAt are settings with a session that the server keeps.

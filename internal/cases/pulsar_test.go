@@ -10,7 +10,7 @@ import (
 	lib "github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/log"
 
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
 )
@@ -23,7 +23,7 @@ var pulsarShared pulsarbroker.Shared
 
 func pulsarPlugin(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/pulsar/longshore-transport-pulsar")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/pulsar/longshore-transport-pulsar")
 }
 
 // pulsarPeer is a client of Pulsar's own library at a broker.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/internal/memory/settings"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/pluginapi"
 )
 
@@ -112,12 +113,12 @@ func program(t *testing.T) string {
 	t.Helper()
 	memtest.Plugin(t)
 	pipePlugin(t)
-	return memtest.Binary(t, "github.com/longshore-go/longshore/cmd/longshore")
+	return programtest.Path(t, "github.com/longshore-go/longshore/cmd/longshore")
 }
 
 func pipePlugin(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe")
 }
 
 // serviceFile writes a service file.

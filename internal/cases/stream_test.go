@@ -13,12 +13,12 @@ import (
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/interop"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 func filePlugin(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/file/longshore-transport-file")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/file/longshore-transport-file")
 }
 
 // read is a delivery of a stream file.

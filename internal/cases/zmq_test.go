@@ -12,7 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore/host"
 	"github.com/longshore-go/longshore/internal/freeport"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
 )
 
@@ -21,7 +21,7 @@ const anyPort = "tcp://127.0.0.1:0"
 
 func zmqPlugin(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
 }
 
 // zmq attaches the ZeroMQ transport.

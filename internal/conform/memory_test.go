@@ -9,11 +9,12 @@ import (
 	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/memory"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 func TestMemory(t *testing.T) {
 	b := memtest.Start(t)
-	host := memtest.Binary(t, "github.com/longshore-go/longshore/internal/conform/longshore-conform-host")
+	host := programtest.Path(t, "github.com/longshore-go/longshore/internal/conform/longshore-conform-host")
 	b.Respond("echo", func(m memory.Message) memory.Message { return m })
 	restart := func(context.Context, conform.Place) error {
 		b.Restart()

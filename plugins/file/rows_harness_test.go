@@ -11,7 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/file/internal/format"
 	"github.com/longshore-go/longshore/plugins/file/internal/format/formattest"
@@ -32,7 +32,7 @@ type service struct {
 // pluginPath is the built plugin.
 func pluginPath(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/file/longshore-transport-file")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/file/longshore-transport-file")
 }
 
 // newService returns a host whose handlers are still to be set. Without a path

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/file/settings"
 	zmq "github.com/longshore-go/longshore/plugins/zmq/settings"
@@ -16,7 +16,7 @@ import (
 // zmqPlugin is the built plugin of the ZeroMQ transport.
 func zmqPlugin(t *testing.T) host.Plugin {
 	t.Helper()
-	return host.Plugin{Name: "zmq", Path: memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")}
+	return host.Plugin{Name: "zmq", Path: programtest.Path(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")}
 }
 
 // collector is a service that binds a ZeroMQ queue. It returns the address, and

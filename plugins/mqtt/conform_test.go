@@ -10,9 +10,9 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/conform/outside"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/internal/mosquitto"
 	"github.com/longshore-go/longshore/internal/mosquitto/proxy"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/pluginapi/plugintest"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
@@ -21,7 +21,7 @@ import (
 // pluginPath builds the plugin.
 func pluginPath(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
 }
 
 // The cases that a session has to do with, and those that the QoS of what is read
@@ -35,7 +35,7 @@ const (
 // what is published is read by a client of another make.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	collect := outside.Collect([]string{memtest.Binary(t, "github.com/longshore-go/longshore/internal/mosquitto/longshore-mqtt-outside"), "collect"})
+	collect := outside.Collect([]string{programtest.Path(t, "github.com/longshore-go/longshore/internal/mosquitto/longshore-mqtt-outside"), "collect"})
 	for _, tt := range []struct {
 		name string
 		kept bool

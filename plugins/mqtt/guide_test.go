@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
 	"github.com/longshore-go/longshore/internal/mosquitto"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/mqtt/settings"
 )
@@ -114,7 +114,7 @@ func (s *script) line() string {
 // guideEndpoint attaches the plugin to a service.
 func guideEndpoint(t *testing.T, s *servicetest.Service, b *mosquitto.Broker, client string) *host.Endpoint {
 	t.Helper()
-	path := memtest.Binary(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
+	path := programtest.Path(t, "github.com/longshore-go/longshore/plugins/mqtt/longshore-transport-mqtt")
 	return s.Endpoint(client, host.Plugin{Name: "mqtt", Path: path}, settings.Settings{URL: settings.URL(b.URL()), ClientID: client})
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/longshore-go/longshore/internal/memory"
 	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 )
 
@@ -37,7 +38,7 @@ type stage struct {
 func newStage(t *testing.T, file string, args ...string) *stage {
 	t.Helper()
 	const module = "github.com/longshore-go/longshore"
-	memtest.Binary(t, module+"/plugins/pipe/longshore-transport-pipe")
+	programtest.Path(t, module+"/plugins/pipe/longshore-transport-pipe")
 	memtest.Plugin(t)
 	path := filepath.Join(t.TempDir(), "service.yaml")
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
@@ -46,7 +47,7 @@ func newStage(t *testing.T, file string, args ...string) *stage {
 	ctx, cancel := context.WithTimeout(context.Background(), servicetest.Limit)
 	t.Cleanup(cancel)
 	s := &stage{t: t, log: &servicetest.Log{}}
-	s.Cmd = exec.CommandContext(ctx, memtest.Binary(t, module+"/cmd/longshore"), append([]string{"run", path}, args...)...)
+	s.Cmd = exec.CommandContext(ctx, programtest.Path(t, module+"/cmd/longshore"), append([]string{"run", path}, args...)...)
 	s.Env = append(os.Environ(), "LONGSHORE_PLUGIN_DIR=")
 	s.Stderr = s.log
 	s.WaitDelay = servicetest.Limit / 3

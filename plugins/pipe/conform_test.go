@@ -5,7 +5,7 @@ package pipe_test
 import (
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/pluginapi/plugintest"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
 )
@@ -14,7 +14,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	plugintest.Run(t, plugintest.Subject{
-		Path:     memtest.Binary(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe"),
+		Path:     programtest.Path(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe"),
 		Settings: settings.Settings{Loopback: true},
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/internal/envelope"
 	"github.com/longshore-go/longshore/plugins/pipe/settings"
@@ -48,7 +48,7 @@ func wire(t *testing.T, set settings.Settings, in, out *os.File, opts ...host.Op
 	s := &service{Service: servicetest.New(t, opts...), t: t}
 	s.in = s.Endpoint("in", host.Plugin{
 		Name:  "pipe",
-		Path:  memtest.Binary(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe"),
+		Path:  programtest.Path(t, "github.com/longshore-go/longshore/plugins/pipe/longshore-transport-pipe"),
 		Stdio: &host.Stdio{In: in, Out: out},
 	}, set)
 	s.key = s.in.Subscription("k")

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-go/longshore/core"
 	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/conform/outside"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/internal/pulsarbroker/proxy"
 	"github.com/longshore-go/longshore/pluginapi/plugintest"
@@ -26,7 +26,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	stalled := full(t, broker.Broker(t))
-	collect := outside.Collect([]string{memtest.Binary(t, "github.com/longshore-go/longshore/internal/pulsarbroker/longshore-pulsar-outside"), "collect"})
+	collect := outside.Collect([]string{programtest.Path(t, "github.com/longshore-go/longshore/internal/pulsarbroker/longshore-pulsar-outside"), "collect"})
 	const timeout = core.Duration(3 * time.Second)
 	for _, o := range []settings.SubscribeOptions{
 		{Type: settings.TypeShared},

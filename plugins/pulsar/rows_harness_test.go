@@ -17,7 +17,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/log"
 
 	"github.com/longshore-go/longshore/host"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/internal/pulsarbroker"
 	"github.com/longshore-go/longshore/internal/servicetest"
 	"github.com/longshore-go/longshore/plugins/pulsar/settings"
@@ -28,7 +28,7 @@ const sub = "s"
 
 func pluginPath(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/pulsar/longshore-transport-pulsar")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/pulsar/longshore-transport-pulsar")
 }
 
 // service is a host with this plugin as a process, and topics of a test's own on

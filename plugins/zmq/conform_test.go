@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/core"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 	"github.com/longshore-go/longshore/pluginapi"
 	"github.com/longshore-go/longshore/pluginapi/plugintest"
 	"github.com/longshore-go/longshore/plugins/zmq/settings"
@@ -21,7 +21,7 @@ import (
 // pluginPath builds the plugin.
 func pluginPath(t *testing.T) string {
 	t.Helper()
-	return memtest.Binary(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
+	return programtest.Path(t, "github.com/longshore-go/longshore/plugins/zmq/longshore-transport-zmq")
 }
 
 // What binds a queue or a fan-out publishes to itself.

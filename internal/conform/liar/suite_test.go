@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-go/longshore/internal/conform"
 	"github.com/longshore-go/longshore/internal/conform/liar"
 	"github.com/longshore-go/longshore/internal/conform/liar/liartest"
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 // subject is a liar under proof.
@@ -62,7 +62,7 @@ func run(ctx context.Context, s conform.Subject, host string, only func(id strin
 
 // host is the program that is killed.
 func host(t *testing.T) string {
-	return memtest.Binary(t, "github.com/longshore-go/longshore/internal/conform/longshore-conform-host")
+	return programtest.Path(t, "github.com/longshore-go/longshore/internal/conform/longshore-conform-host")
 }
 
 // TestHonest proves a plugin that was written from the protocol's page alone.

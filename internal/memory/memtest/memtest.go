@@ -58,12 +58,5 @@ func Broker(tb testing.TB) *memory.Broker {
 // Plugin returns the path of the memory plugin's binary.
 func Plugin(tb testing.TB) string {
 	tb.Helper()
-	return Binary(tb, "github.com/longshore-go/longshore/internal/memory/longshore-transport-memory")
-}
-
-// Binary builds a program of this module and returns its path, whose base name is
-// the last element of the import path.
-func Binary(tb testing.TB, importPath string) string {
-	tb.Helper()
-	return programtest.Path(tb, importPath)
+	return programtest.Path(tb, "github.com/longshore-go/longshore/internal/memory/longshore-transport-memory")
 }

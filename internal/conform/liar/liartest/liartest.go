@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/memory/memtest"
+	"github.com/longshore-go/longshore/internal/programtest"
 )
 
 // Binary returns the path of a liar that tells one lie from its start on,
 // without any setting; "" is an honest one.
 func Binary(tb testing.TB, lie string) string {
 	tb.Helper()
-	built := memtest.Binary(tb, "github.com/longshore-go/longshore/internal/conform/liar/longshore-transport-liar")
+	built := programtest.Path(tb, "github.com/longshore-go/longshore/internal/conform/liar/longshore-transport-liar")
 	if lie == "" {
 		return built
 	}
